@@ -51,10 +51,10 @@ pub enum StoreConfig {
 /// How much the memory store may hold; whichever bound comes first holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// The most keys; `None` leaves it to `bytes_max`.
-    pub keys_max: Option<u64>,
-    /// The most bytes; `None` leaves it to `keys_max`. One of the two is always there.
-    pub bytes_max: Option<u64>,
+    /// The most keys; `None` leaves it to `max_bytes`.
+    pub max_keys: Option<u64>,
+    /// The most bytes; `None` leaves it to `max_keys`. One of the two is always there.
+    pub max_bytes: Option<u64>,
     /// What happens to a new key at the bound.
     pub at_bound: AtBound,
     /// The file that levels are saved to on shutdown and loaded from at start.
@@ -84,11 +84,11 @@ pub struct GatewayConfig {
     /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
     /// The largest request head.
-    pub header_bytes_max: usize,
+    pub max_header_bytes: usize,
     /// The largest request body; `None` sets no bound.
-    pub body_bytes_max: Option<u64>,
+    pub max_body_bytes: Option<u64>,
     /// The most client connections at once.
-    pub connections_max: usize,
+    pub max_connections: usize,
     /// Whether `/API` is another path than `/api`.
     pub path_case_sensitive: bool,
 }
@@ -169,9 +169,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(30);
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
-            keys_max: None,
+            max_keys: None,
             // Some ten million keys, and still only a part of the smallest usual machine.
-            bytes_max: Some(512 << 20),
+            max_bytes: Some(512 << 20),
             // Under a flood of unique keys, evicting the fullest bucket costs its owner nothing;
             // refusing would turn away new but honest clients.
             at_bound: AtBound::Evict,
@@ -201,11 +201,11 @@ impl Default for GatewayConfig {
             // Browsers keep theirs about as long; longer only holds descriptors.
             idle_timeout: Duration::from_secs(60),
             // Four times what browsers send with a page of cookies.
-            header_bytes_max: 32 << 10,
+            max_header_bytes: 32 << 10,
             // Bodies stream through, so their length costs no memory here; the upstream knows.
-            body_bytes_max: None,
+            max_body_bytes: None,
             // A quarter of a gigabyte at worst, with buffers of some 20 KiB each.
-            connections_max: 10_000,
+            max_connections: 10_000,
             // RFC 3986 says so, and most upstreams agree.
             path_case_sensitive: true,
         }
