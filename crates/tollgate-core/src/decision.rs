@@ -66,3 +66,24 @@ pub struct Decision {
     /// Which of the asked limits is shown: the one that refused, else the tightest.
     pub shown: usize,
 }
+
+impl Verdict {
+    pub(crate) const fn pass(remaining: u64, reset_after: Duration) -> Self {
+        let wait = Duration::ZERO;
+        Self { allowed: true, remaining, retry_after: Wait::ZERO, reset_after, wait }
+    }
+
+    pub(crate) const fn pass_after(wait_micros: u64, reset_after: Duration) -> Self {
+        let wait = Duration::from_micros(wait_micros);
+        Self { allowed: true, remaining: 0, retry_after: Wait::ZERO, reset_after, wait }
+    }
+
+    pub(crate) const fn refuse(remaining: u64, retry_after: Wait, reset_after: Duration) -> Self {
+        let wait = Duration::ZERO;
+        Self { allowed: false, remaining, retry_after, reset_after, wait }
+    }
+
+    pub(crate) const fn never(remaining: u64, reset_after: Duration) -> Self {
+        Self::refuse(remaining, Wait::Never, reset_after)
+    }
+}

@@ -1,9 +1,9 @@
 //! A limit: an algorithm with its numbers, checked once so that no later sum can overflow.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::{
-    Algorithm, Rate, Unit, concurrency::Concurrency, fixed_window::FixedWindow,
+    Algorithm, Ask, Rate, Time, Unit, Verdict, concurrency::Concurrency, fixed_window::FixedWindow,
     leaky_bucket::LeakyBucket, sliding_counter::SlidingCounter, sliding_log::SlidingLog,
     sliding_window::SlidingWindow, token_bucket::TokenBucket,
 };
@@ -55,7 +55,9 @@ pub enum LimitError {
     #[error("{0} has too long a period: at most 100 years")]
     TooLong(Rate),
     /// The algorithm keeps one entry per request, and this would be too many.
-    #[error("{0} keeps an entry per request, so at most {PLACES_MAX}, not {1}; `sliding_window` has no such bound")]
+    #[error(
+        "{0} keeps an entry per request, so at most {PLACES_MAX}, not {1}; `sliding_window` has no such bound"
+    )]
     TooManyPlaces(Algorithm, u64),
     /// A lease that ends at once or never.
     #[error("a lease lasts between 1ms and 24h")]
@@ -172,4 +174,69 @@ const fn check_count(count: u64) -> Result<(), LimitError> {
 
 const fn check_places(algorithm: Algorithm, places: u64) -> Result<(), LimitError> {
     if places > PLACES_MAX { Err(LimitError::TooManyPlaces(algorithm, places)) } else { Ok(()) }
+}
+
+/// What every algorithm answers, each for its own state.
+///
+/// `check` looks and `spend` takes, so that several limits can be asked before any is charged.
+/// Time never runs backwards here: stores see to it with a [`crate::Timeline`].
+pub(crate) trait Meter {
+    /// What is kept for one key; its default is what an unknown key has.
+    type State;
+
+    /// Whether `ask` passes, without changing anything.
+    fn check(&self, state: &Self::State, ask: Ask) -> Verdict;
+
+    /// Takes what `check` has just allowed.
+    fn spend(&self, state: &mut Self::State, ask: Ask);
+
+    /// Takes what it can for a request that was refused.
+    fn charge(&self, state: &mut Self::State, ask: Ask);
+
+    /// Gives back, never more than was taken.
+    fn refund(&self, state: &mut Self::State, now: Time, cost: u64);
+
+    /// From when on the state says no more than an unknown key.
+    fn idle_at(&self, state: &Self::State) -> Time;
+
+    /// What `state` under the numbers of `old` becomes under these: the same share used,
+    /// rounded towards used.
+    fn carry(&self, old: &Self, state: &Self::State, now: Time) -> Self::State;
+}
+
+impl Limit {
+    /// How long after its last change a state can still say something.
+    pub fn memory_micros(&self) -> u64 {
+        match self {
+            Self::TokenBucket(limit) => limit.full_micros(),
+            Self::LeakyBucket(limit) => limit.full_micros(),
+            // Calendar months and years are longer than the unit's fixed length, but not by half.
+            Self::FixedWindow(limit) => limit.rate().period_micros().saturating_mul(2),
+            Self::SlidingLog(limit) => limit.rate().period_micros(),
+            Self::SlidingCounter(limit) => limit.rate().period_micros().saturating_mul(2),
+            Self::SlidingWindow(limit) => limit.rate().period_micros().saturating_mul(2),
+            Self::Concurrency(limit) => limit.lease_micros(),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    /// The limit in words, all its numbers included: `token_bucket 10/s burst 15`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.algorithm())?;
+        match self {
+            Self::TokenBucket(_) | Self::LeakyBucket(_) => {
+                write!(
+                    f,
+                    " {} burst {}",
+                    self.rate().unwrap_or(Rate::per(0, Unit::Second)),
+                    self.capacity()
+                )
+            }
+            Self::Concurrency(limit) => {
+                write!(f, " {} for {}us", limit.places(), limit.lease_micros())
+            }
+            _ => write!(f, " {}", self.rate().unwrap_or(Rate::per(0, Unit::Second))),
+        }
+    }
 }

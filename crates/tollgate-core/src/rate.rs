@@ -34,15 +34,8 @@ pub enum Unit {
 
 impl Unit {
     /// All units, shortest first.
-    pub const ALL: [Self; 7] = [
-        Self::Second,
-        Self::Minute,
-        Self::Hour,
-        Self::Day,
-        Self::Week,
-        Self::Month,
-        Self::Year,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Second, Self::Minute, Self::Hour, Self::Day, Self::Week, Self::Month, Self::Year];
 
     /// The unit's length; months and years by their fixed lengths.
     pub const fn micros(self) -> u64 {

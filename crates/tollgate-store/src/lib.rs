@@ -1,1 +1,18 @@
-//! (being written)
+//! Where the state of limits lives: the `Store` trait and the store in this process's memory.
+//!
+//! A store decides by its own clock and in one step: read, compute, write. It knows limits by a
+//! name and keys as bytes, and nothing of policies, routes or protocols.
+
+mod answer;
+mod clock;
+mod memory;
+mod named_limit;
+mod store;
+
+pub use crate::{
+    answer::Answer,
+    clock::SystemClock,
+    memory::{AtBound, Bound, LoadError, MemoryConfig, MemoryStats, MemoryStore},
+    named_limit::NamedLimit,
+    store::{Charge, Store, StoreError, Take},
+};

@@ -1,0 +1,175 @@
+//! The arithmetic that token buckets and leaky buckets share.
+//!
+//! A bucket is kept as the instant at which it will be full again. That instant is exact: whole
+//! microseconds and a remainder counted in parts of the (reduced) rate, so nothing is rounded
+//! away however often one polls. An instant in the past means full, which is also what an unknown
+//! key is: forgetting a full bucket loses nothing. A take costs a few additions and one division,
+//! for `remaining`.
+
+use crate::{Rate, Time};
+
+/// When a bucket will be full: `micros + part / rate`, an exact fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Fill {
+    /// Whole microseconds since the epoch. Wider than [`Time`] because 2^53 tokens at one a year
+    /// are full far beyond its end.
+    pub micros: u128,
+    /// The rest, in parts of a microsecond; the bucket's rate says how many make one.
+    pub part: u64,
+}
+
+impl Fill {
+    const fn at(now: Time) -> Self {
+        Self { micros: now.as_micros() as u128, part: 0 }
+    }
+}
+
+/// A rate and a capacity, reduced to lowest terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) rate: Rate,
+    pub(crate) burst: u64,
+    /// Tokens per `period` microseconds, without common factors. Zero: nothing ever passes.
+    tokens: u64,
+    period: u64,
+    /// How long one token takes to flow in, and how long all of them do.
+    one: Fill,
+    full: Fill,
+}
+
+impl Bucket {
+    pub(crate) const fn new(rate: Rate, burst: u64) -> Self {
+        let divisor = greatest_common_divisor(rate.count, rate.period_micros());
+        let tokens = rate.count / divisor;
+        let period = rate.period_micros() / divisor;
+        let mut bucket = Self { rate, burst, tokens, period, one: ZERO, full: ZERO };
+        bucket.one = bucket.span(1);
+        bucket.full = bucket.span(burst);
+        bucket
+    }
+
+    /// A bucket that is empty for good: no rate, or no room.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.tokens == 0 || self.burst == 0
+    }
+
+    /// How long `cost` tokens take to flow in.
+    const fn span(&self, cost: u64) -> Fill {
+        if self.tokens == 0 {
+            return ZERO;
+        }
+        let total = cost as u128 * self.period as u128;
+        let tokens = self.tokens as u128;
+        // The remainder is below `tokens`, a 64-bit number.
+        #[expect(clippy::cast_possible_truncation, reason = "a remainder of a 64-bit division")]
+        Fill { micros: total / tokens, part: (total % tokens) as u64 }
+    }
+
+    /// The same for a cost in hand, without a division in the ordinary case.
+    fn span_of(&self, cost: u64) -> Fill {
+        if cost == 1 { self.one } else { self.span(cost) }
+    }
+
+    /// Where the bucket stands: its fill, or now if it was full before.
+    pub(crate) fn start(fill: Fill, now: Time) -> Fill {
+        fill.max(Fill::at(now))
+    }
+
+    /// The fill after `cost` more tokens went out.
+    pub(crate) fn end(&self, start: Fill, cost: u64) -> Fill {
+        self.add(start, self.span_of(cost))
+    }
+
+    /// The latest fill at which nothing is owed at `now`.
+    pub(crate) fn brim(&self, now: Time) -> Fill {
+        self.add(Fill::at(now), self.full)
+    }
+
+    /// The fill after `cost` tokens came back; never fuller than full.
+    pub(crate) fn returned(&self, fill: Fill, cost: u64, now: Time) -> Fill {
+        let start = Self::start(fill, now);
+        let span = self.span_of(cost);
+        if span >= self.gap(start, Fill::at(now)) { Fill::at(now) } else { self.gap(start, span) }
+    }
+
+    /// How many whole tokens lie between a fill and the brim.
+    pub(crate) fn tokens(&self, fill: Fill, brim: Fill) -> u64 {
+        if fill >= brim {
+            return 0;
+        }
+        let gap = self.gap(brim, fill);
+        let parts = gap.micros * u128::from(self.tokens) + u128::from(gap.part);
+        match u64::try_from(parts) {
+            Ok(parts) => parts / self.period,
+            Err(_) => u64::try_from(parts / u128::from(self.period)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The same share of emptiness in this bucket as `fill` was in `old`, rounded towards empty.
+    pub(crate) fn carried(&self, old: &Self, fill: Fill, now: Time) -> Fill {
+        if old.is_closed() || self.is_closed() {
+            return Fill::at(now);
+        }
+        let missing = old.burst - old.tokens(Self::start(fill, now), old.brim(now)).min(old.burst);
+        let share = u128::from(missing) * u128::from(self.burst);
+        let missing = share.div_ceil(u128::from(old.burst));
+        self.end(Fill::at(now), u64::try_from(missing).unwrap_or(self.burst))
+    }
+
+    const fn add(&self, a: Fill, b: Fill) -> Fill {
+        // Both parts are below `tokens` ≤ 2^53, so the sum cannot overflow.
+        let part = a.part + b.part;
+        let carry = part >= self.tokens && self.tokens > 0;
+        Fill {
+            micros: a.micros + b.micros + carry as u128,
+            part: if carry { part - self.tokens } else { part },
+        }
+    }
+
+    /// `later - earlier`; the caller has compared them.
+    const fn gap(&self, later: Fill, earlier: Fill) -> Fill {
+        let borrow = later.part < earlier.part;
+        Fill {
+            micros: later.micros - earlier.micros - borrow as u128,
+            part: if borrow {
+                later.part + self.tokens - earlier.part
+            } else {
+                later.part - earlier.part
+            },
+        }
+    }
+
+    /// Microseconds from `earlier` until `later` has certainly come.
+    pub(crate) fn micros_until(&self, later: Fill, earlier: Fill) -> u64 {
+        if later <= earlier {
+            return 0;
+        }
+        let gap = self.gap(later, earlier);
+        u64::try_from(gap.micros + u128::from(gap.part > 0)).unwrap_or(u64::MAX)
+    }
+
+    /// Microseconds from empty to full.
+    pub(crate) fn full_micros(&self) -> u64 {
+        self.micros_until(self.full, ZERO)
+    }
+
+    /// Microseconds from `now` until the bucket is full.
+    pub(crate) fn micros_until_full(&self, fill: Fill, now: Time) -> u64 {
+        self.micros_until(fill, Fill::at(now))
+    }
+}
+
+/// The first instant at which the bucket is as good as unknown.
+pub(crate) fn full_at(fill: Fill) -> Time {
+    let micros = fill.micros + u128::from(fill.part > 0);
+    Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+const ZERO: Fill = Fill { micros: 0, part: 0 };
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    if a == 0 { 1 } else { a }
+}

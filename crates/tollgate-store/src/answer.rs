@@ -1,0 +1,40 @@
+//! An answer that is either there already or still on its way.
+//!
+//! The memory store answers without waiting, so a decision on it must not cost an allocation for
+//! a future; a store across a network has to wait. One type serves both behind one trait object.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use crate::StoreError;
+
+/// What a store returns: await it.
+pub enum Answer<'a, T> {
+    /// Known already. Empty once it was taken out.
+    Ready(Option<Result<T, StoreError>>),
+    /// On its way.
+    Waiting(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
+}
+
+impl<T> Answer<'_, T> {
+    /// An answer that is there.
+    pub const fn ready(value: T) -> Self {
+        Self::Ready(Some(Ok(value)))
+    }
+}
+
+impl<T: Unpin> Future for Answer<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Ready(answer) => match answer.take() {
+                Some(answer) => Poll::Ready(answer),
+                None => Poll::Pending,
+            },
+            Self::Waiting(future) => future.as_mut().poll(context),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Who a key is, in 96 bits under a secret seed.
+//!
+//! The upper 16 bits of the first word are the key's own and choose the shard; the rest is mixed
+//! with the limit's tag. So all limits of a key lie in one shard, and one hash serves them all.
+
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+/// The secret that keys are hashed with.
+#[derive(Clone, Copy)]
+pub(super) struct Seed(pub(super) [u8; 16]);
+
+/// A key, before it is known under which limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    word: u64,
+    check: u32,
+}
+
+/// A key under one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Id {
+    /// Never 0: that marks an empty slot.
+    pub(super) word: u64,
+    pub(super) check: u32,
+}
+
+const OWN_BITS: u64 = 0xffff << 48;
+
+impl Seed {
+    pub(super) fn random() -> Self {
+        let mut seed = [0; 16];
+        // Without entropy there is no secret; a store that anyone can flood must not start.
+        getrandom::fill(&mut seed).expect("the system gives random bytes");
+        Self(seed)
+    }
+
+    pub(super) fn fingerprint(&self, key: &[u8]) -> Fingerprint {
+        let mut hasher = SipHasher13::new_with_key(&self.0);
+        hasher.write(key);
+        let hash = hasher.finish128();
+        #[expect(clippy::cast_possible_truncation, reason = "32 of 64 random bits are wanted")]
+        Fingerprint { word: hash.h1, check: hash.h2 as u32 }
+    }
+}
+
+impl Fingerprint {
+    /// The shard of all limits of this key.
+    pub(super) fn shard(self, bits: u32) -> usize {
+        usize::try_from(self.word.checked_shr(64 - bits).unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// This key under the limit with this tag.
+    #[expect(clippy::cast_possible_truncation, reason = "96 of the tag's 128 bits are wanted")]
+    pub(super) const fn under(self, tag: u128) -> Id {
+        let word = self.word ^ (tag as u64 & !OWN_BITS);
+        Id { word: if word == 0 { 1 } else { word }, check: self.check ^ (tag >> 64) as u32 }
+    }
+}
+
+impl Id {
+    /// The fingerprint it was made from, as far as shards are concerned.
+    pub(super) const fn fingerprint(self) -> Fingerprint {
+        Fingerprint { word: self.word, check: self.check }
+    }
+}

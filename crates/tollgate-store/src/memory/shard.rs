@@ -1,0 +1,441 @@
+//! One shard: a table of small states, a list of large ones, and the order of things at the bound.
+//!
+//! A bucket or a window fits into its slot: 62 bits for the instant at which the key says nothing
+//! any more, 32 for the rest. Other states stand in the list, and the slot says where. Either way
+//! the slot tells when it is idle without asking the limit, which is what sweeping and eviction
+//! go by: the key that is idle soonest owes least.
+
+use std::time::Duration;
+
+use tollgate_core::{Ask, Fill, Limit, State, Tally, Time, Timeline, Verdict, Wait};
+
+use super::{
+    bound::{AtBound, MemoryConfig, MemoryStats},
+    fingerprint::{Fingerprint, Id},
+    table::{Slot, Table},
+};
+use crate::NamedLimit;
+
+/// Slots looked at for idle ones with every insert: twice what an insert adds, so that sweeping
+/// keeps up, and too few to be felt.
+const SWEPT_PER_INSERT: usize = 2;
+
+/// Candidates for an eviction: the best of 32 is among the idlest few per cent.
+const EVICTION_CANDIDATES: usize = 32;
+
+/// Keys forgotten for one new one at most, where bytes are bounded and keys differ in size.
+const EVICTIONS_MAX: usize = 8;
+
+/// The upper two bits of a slot's value say what it is.
+const KIND: u64 = 0b11 << 62;
+const FILL: u64 = 0;
+const TALLY: u64 = 0b01 << 62;
+const LISTED: u64 = 0b10 << 62;
+
+pub(super) struct Shard {
+    table: Table,
+    listed: Vec<State>,
+    free: Vec<u32>,
+    /// Bytes that listed states hold elsewhere.
+    heap_bytes: usize,
+    bound: MemoryConfig,
+    timeline: Timeline,
+    cursor: usize,
+    evicted: u64,
+    refused: u64,
+}
+
+impl Shard {
+    pub(super) const fn new(bound: MemoryConfig, shared_bits: u32) -> Self {
+        Self {
+            table: Table::new(shared_bits),
+            listed: Vec::new(),
+            free: Vec::new(),
+            heap_bytes: 0,
+            bound,
+            timeline: Timeline::new(),
+            cursor: 0,
+            evicted: 0,
+            refused: 0,
+        }
+    }
+
+    /// The clock's `now` as this shard counts: never backwards.
+    pub(super) fn time(&mut self, now: Time) -> Time {
+        self.timeline.at(now)
+    }
+
+    /// One limit's whole way: look, decide, keep.
+    pub(super) fn take(
+        &mut self,
+        key: Fingerprint,
+        named: &NamedLimit,
+        ask: Ask,
+        count_refused: bool,
+    ) -> Verdict {
+        let limit = named.limit();
+        let id = key.under(named.tag());
+        let found = self.find(key, named, ask.now);
+        if found.is_err()
+            && let Some(refused) = self.no_room_for_new()
+        {
+            return refused;
+        }
+        let mut state = found.map_or_else(|_| limit.fresh(), |at| self.lift_at(at, limit));
+        let verdict = limit.check(&state, ask);
+        if verdict.allowed {
+            limit.spend(&mut state, ask);
+        } else if count_refused {
+            limit.charge(&mut state, ask);
+        }
+        self.put_at(found, id, limit, state, ask.now);
+        verdict
+    }
+
+    /// Takes a state out to work on it; [`Shard::put`] must bring it back.
+    pub(super) fn lift(&mut self, key: Fingerprint, named: &NamedLimit, now: Time) -> State {
+        let limit = named.limit();
+        self.find(key, named, now).map_or_else(|_| limit.fresh(), |at| self.lift_at(at, limit))
+    }
+
+    /// Brings a state back.
+    pub(super) fn put(&mut self, key: Fingerprint, named: &NamedLimit, state: State, now: Time) {
+        let id = key.under(named.tag());
+        self.put_at(self.table.find(id), id, named.limit(), state, now);
+    }
+
+    pub(super) fn refund(
+        &mut self,
+        key: Fingerprint,
+        named: &NamedLimit,
+        ask: Ask,
+        cost: u64,
+    ) -> Verdict {
+        let limit = named.limit();
+        let mut state = self.lift(key, named, ask.now);
+        limit.refund(&mut state, ask.now, cost);
+        let verdict = limit.check(&state, ask);
+        self.put(key, named, state, ask.now);
+        verdict
+    }
+
+    pub(super) fn release(&mut self, key: Fingerprint, named: &NamedLimit, now: Time, lease: u64) {
+        let mut state = self.lift(key, named, now);
+        named.limit().release(&mut state, lease);
+        self.put(key, named, state, now);
+    }
+
+    pub(super) fn forget(&mut self, key: Fingerprint, named: &NamedLimit) {
+        let tags = named.past().iter().map(|past| past.tag);
+        for tag in std::iter::once(named.tag()).chain(tags) {
+            if let Ok(at) = self.table.find(key.under(tag)) {
+                self.remove(at);
+            }
+        }
+    }
+
+    pub(super) fn stats(&self) -> MemoryStats {
+        let (evicted, refused) = (self.evicted, self.refused);
+        MemoryStats { keys: self.table.len(), bytes: self.bytes(), evicted, refused }
+    }
+
+    /// Drops everything idle and gives memory back.
+    pub(super) fn tidy(&mut self, now: Time) {
+        self.sweep(now, usize::MAX);
+        self.table.shrink();
+        if self.free.len() * 4 > self.listed.len() * 3 {
+            self.compact();
+        }
+    }
+
+    /// Moves the listed states together.
+    fn compact(&mut self) {
+        let mut listed = Vec::with_capacity(self.listed.len() - self.free.len());
+        for at in 0..self.table.slots().len() {
+            let slot = self.table.slot_mut(at);
+            if slot.is_empty() || slot.value & KIND != LISTED {
+                continue;
+            }
+            let state = std::mem::replace(
+                &mut self.listed[slot.extra as usize],
+                State::Fill(Fill::default()),
+            );
+            slot.extra = u32::try_from(listed.len()).expect("fewer than before, which fitted");
+            listed.push(state);
+        }
+        self.listed = listed;
+        self.free = Vec::new();
+    }
+
+    /// A refusal, if the key is new, there is no room, and new keys are refused then.
+    pub(super) fn no_room(&mut self, key: Fingerprint, named: &NamedLimit) -> Option<Verdict> {
+        match self.table.find(key.under(named.tag())) {
+            Ok(_) => None,
+            Err(_) => self.no_room_for_new(),
+        }
+    }
+
+    fn no_room_for_new(&mut self) -> Option<Verdict> {
+        if self.bound.at_bound == AtBound::Evict || !self.is_full() {
+            return None;
+        }
+        self.refused += 1;
+        // When there will be room nobody knows; a second is what a sweep may take.
+        let wait = Duration::from_secs(1);
+        let retry_after = Wait::For(wait);
+        Some(Verdict {
+            allowed: false,
+            remaining: 0,
+            retry_after,
+            reset_after: wait,
+            wait: Duration::ZERO,
+        })
+    }
+
+    /// Where the key is. What it had under earlier numbers is carried over first.
+    fn find(&mut self, key: Fingerprint, named: &NamedLimit, now: Time) -> Result<usize, usize> {
+        let found = self.table.find(key.under(named.tag()));
+        if found.is_ok() || named.past().is_empty() {
+            return found;
+        }
+        for past in named.past().iter().filter(|past| past.until > now) {
+            let Ok(at) = self.table.find(key.under(past.tag)) else { continue };
+            let state = self.lift_at(at, &past.limit);
+            self.remove(at);
+            if let Some(state) = named.limit().carry(&past.limit, &state, now) {
+                self.put(key, named, state, now);
+            }
+            break;
+        }
+        self.table.find(key.under(named.tag()))
+    }
+
+    /// Copies a small state, moves a large one out of the list.
+    fn lift_at(&mut self, at: usize, limit: &Limit) -> State {
+        let slot = self.table.slots()[at];
+        let micros = slot.value & !KIND;
+        match (slot.value & KIND, limit) {
+            (FILL, _) => {
+                State::Fill(Fill { micros: u128::from(micros), part: u64::from(slot.extra) })
+            }
+            (TALLY, Limit::FixedWindow(fixed)) => {
+                let index = fixed.window().index(Time::from_micros(micros)).saturating_sub(1);
+                State::Tally(Tally { index, count: u64::from(slot.extra) })
+            }
+            (LISTED, _) => {
+                let state = std::mem::replace(
+                    &mut self.listed[slot.extra as usize],
+                    State::Fill(Fill::default()),
+                );
+                self.heap_bytes -= heap_bytes(&state);
+                state
+            }
+            _ => limit.fresh(),
+        }
+    }
+
+    fn put_at(
+        &mut self,
+        found: Result<usize, usize>,
+        id: Id,
+        limit: &Limit,
+        state: State,
+        now: Time,
+    ) {
+        let idle_at = limit.idle_at(&state);
+        match found {
+            Ok(at) if idle_at <= now => self.remove(at),
+            Ok(at) => self.write(at, limit, state, idle_at),
+            Err(_) if idle_at <= now => {}
+            Err(_) => self.insert(id, limit, state, idle_at, now),
+        }
+        // A log that has grown may have taken more than its share.
+        for _ in 0..EVICTIONS_MAX {
+            if self.heap_bytes == 0 || self.bytes() <= self.bound.bound.bytes {
+                break;
+            }
+            self.evict();
+        }
+    }
+
+    /// Puts a state into the slot of a key that is there.
+    fn write(&mut self, at: usize, limit: &Limit, state: State, idle_at: Time) {
+        let slot = self.table.slots()[at];
+        let listed = slot.value & KIND == LISTED;
+        let (value, extra) = match pack(limit, &state, idle_at) {
+            Some(packed) => {
+                if listed {
+                    self.free.push(slot.extra);
+                }
+                packed
+            }
+            None if listed => (self.list_at(slot.extra, state, idle_at), slot.extra),
+            None => self.list(state, idle_at),
+        };
+        let slot = self.table.slot_mut(at);
+        slot.value = value;
+        slot.extra = extra;
+    }
+
+    fn insert(&mut self, id: Id, limit: &Limit, state: State, idle_at: Time, now: Time) {
+        self.sweep(now, SWEPT_PER_INSERT);
+        for _ in 0..EVICTIONS_MAX {
+            if !self.is_full() {
+                break;
+            }
+            self.evict();
+        }
+        let (value, extra) =
+            pack(limit, &state, idle_at).unwrap_or_else(|| self.list(state, idle_at));
+        if let Err(at) = self.table.find(id) {
+            self.table.insert(at, Slot::new(id, value, extra));
+        }
+    }
+
+    fn list(&mut self, state: State, idle_at: Time) -> (u64, u32) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            if self.listed.len() == self.listed.capacity() {
+                self.listed.reserve_exact(self.listed.len() / 4 + 4);
+            }
+            self.listed.push(State::Fill(Fill::default()));
+            u32::try_from(self.listed.len() - 1).expect("a shard holds far fewer than 2^32 keys")
+        });
+        (self.list_at(place, state, idle_at), place)
+    }
+
+    fn list_at(&mut self, place: u32, state: State, idle_at: Time) -> u64 {
+        self.heap_bytes += heap_bytes(&state);
+        self.listed[place as usize] = state;
+        LISTED | idle_at.as_micros().min(!KIND)
+    }
+
+    fn remove(&mut self, at: usize) {
+        let slot = self.table.remove(at);
+        if slot.value & KIND == LISTED {
+            let state = std::mem::replace(
+                &mut self.listed[slot.extra as usize],
+                State::Fill(Fill::default()),
+            );
+            self.heap_bytes -= heap_bytes(&state);
+            self.free.push(slot.extra);
+        }
+    }
+
+    /// Looks at the next slots and drops the idle ones.
+    fn sweep(&mut self, now: Time, most: usize) {
+        for _ in 0..most.min(self.table.slots().len()) {
+            if self.cursor >= self.table.slots().len() {
+                self.cursor = 0;
+            }
+            match self.table.slots().get(self.cursor) {
+                Some(slot) if !slot.is_empty() && idle_at(slot) <= now.as_micros() => {
+                    self.remove(self.cursor)
+                }
+                _ => self.cursor += 1,
+            }
+        }
+    }
+
+    /// Forgets the key that is idle soonest among the next ones.
+    fn evict(&mut self) {
+        let len = self.table.slots().len();
+        if self.table.len() == 0 {
+            return;
+        }
+        let next = (0..len).map(|step| (self.cursor + step) % len);
+        let held = next.filter(|at| !self.table.slots()[*at].is_empty());
+        let candidates = held.take(EVICTION_CANDIDATES);
+        let Some(idlest) = candidates.min_by_key(|at| idle_at(&self.table.slots()[*at])) else {
+            return;
+        };
+        self.cursor = (self.cursor + EVICTION_CANDIDATES) % len;
+        self.remove(idlest);
+        self.evicted += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        let elsewhere = self.bytes() - self.table.bytes();
+        self.table.len() >= self.bound.bound.keys
+            || self.table.bytes_with_one_more() + elsewhere > self.bound.bound.bytes
+    }
+
+    fn bytes(&self) -> usize {
+        self.table.bytes() + self.listed.capacity() * size_of::<State>() + self.heap_bytes
+    }
+
+    /// All keys with their states, for saving.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Id, Kept<'_>)> {
+        self.table.slots().iter().filter(|slot| !slot.is_empty()).map(|slot| {
+            let kept = match slot.value & KIND {
+                LISTED => Kept::Listed(&self.listed[slot.extra as usize], slot.value & !KIND),
+                _ => Kept::Packed(slot.value, slot.extra),
+            };
+            (slot.id(), kept)
+        })
+    }
+
+    /// Puts a saved key back; what is idle by now stays away.
+    pub(super) fn restore(&mut self, id: Id, kept: Restored, now: Time) {
+        let idle_at = match &kept {
+            Restored::Packed(value, _) => value & !KIND,
+            Restored::Listed(_, idle_at) => *idle_at,
+        };
+        if idle_at <= now.as_micros() || self.is_full() {
+            return;
+        }
+        let (value, extra) = match kept {
+            Restored::Packed(value, _) if value & KIND == LISTED => return,
+            Restored::Packed(value, extra) => (value, extra),
+            Restored::Listed(state, idle_at) => self.list(state, Time::from_micros(idle_at)),
+        };
+        if let Err(at) = self.table.find(id) {
+            self.table.insert(at, Slot::new(id, value, extra));
+        }
+    }
+}
+
+/// A key's state as it lies in a shard.
+pub(super) enum Kept<'a> {
+    /// In its slot.
+    Packed(u64, u32),
+    /// In the list, with the instant at which it is idle.
+    Listed(&'a State, u64),
+}
+
+/// The same on its way back.
+pub(super) enum Restored {
+    /// To its slot.
+    Packed(u64, u32),
+    /// To the list.
+    Listed(State, u64),
+}
+
+/// From when on a slot says nothing. A bucket with a remainder is full only at the next tick.
+const fn idle_at(slot: &Slot) -> u64 {
+    let rest = slot.value & KIND == FILL && slot.extra > 0;
+    (slot.value & !KIND) + rest as u64
+}
+
+/// The state in 96 bits, if it fits.
+fn pack(limit: &Limit, state: &State, idle_at: Time) -> Option<(u64, u32)> {
+    match (state, limit) {
+        (State::Fill(fill), _) => {
+            let micros = u64::try_from(fill.micros).ok().filter(|micros| micros & KIND == 0)?;
+            Some((FILL | micros, u32::try_from(fill.part).ok()?))
+        }
+        // The index is told by the window's end, as long as nothing is taken beyond it.
+        (State::Tally(tally), Limit::FixedWindow(_)) if tally.count <= limit.capacity() => {
+            let micros = Some(idle_at.as_micros()).filter(|micros| micros & KIND == 0)?;
+            Some((TALLY | micros, u32::try_from(tally.count).ok()?))
+        }
+        _ => None,
+    }
+}
+
+fn heap_bytes(state: &State) -> usize {
+    match state {
+        State::Log(log) => log.heap_bytes(),
+        State::Leases(leases) => leases.heap_bytes(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,89 @@
+//! A limit with its name in the store: whose counters these are, whatever the numbers.
+//!
+//! Counters belong to a policy and the place of the limit in it. When the numbers change, the new
+//! limit remembers the old ones for as long as their counters can matter; a key that is met under
+//! the new numbers for the first time takes its level over from the old, in proportion.
+
+use std::{hash::Hasher, sync::Arc};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use tollgate_core::{Limit, Time};
+
+/// How many changes of numbers a limit remembers: more only matter when someone changes a policy
+/// faster than its own period, and then the oldest levels count as fresh.
+const PAST_MAX: usize = 4;
+
+/// A limit and the name its counters are kept under.
+#[derive(Debug, Clone)]
+pub struct NamedLimit {
+    policy: Arc<str>,
+    position: usize,
+    limit: Limit,
+    tag: u128,
+    past: Vec<Past>,
+}
+
+/// Numbers that a limit had before.
+#[derive(Debug, Clone)]
+pub(crate) struct Past {
+    pub(crate) limit: Limit,
+    pub(crate) tag: u128,
+    /// From when on none of its counters says anything.
+    pub(crate) until: Time,
+}
+
+impl NamedLimit {
+    /// The limit at `position` in a policy.
+    pub fn new(policy: impl Into<Arc<str>>, position: usize, limit: Limit) -> Self {
+        let policy = policy.into();
+        let tag = tag(&policy, position, &limit);
+        Self { policy, position, limit, tag, past: Vec::new() }
+    }
+
+    /// The same limit, now that it has taken the place of `old` at `now`.
+    #[must_use]
+    pub fn succeeding(mut self, old: &Self, now: Time) -> Self {
+        self.past.clone_from(&old.past);
+        if old.tag != self.tag {
+            let until =
+                Time::from_micros(now.as_micros().saturating_add(old.limit.memory_micros()));
+            self.past.insert(0, Past { limit: old.limit, tag: old.tag, until });
+        }
+        self.past.retain(|past| past.until > now && past.tag != self.tag);
+        self.past.truncate(PAST_MAX);
+        self
+    }
+
+    /// Whose limit it is.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Which of the policy's limits it is, from 0 on.
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What it allows.
+    pub const fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    pub(crate) const fn tag(&self) -> u128 {
+        self.tag
+    }
+
+    pub(crate) fn past(&self) -> &[Past] {
+        &self.past
+    }
+}
+
+/// A number for a limit's name and numbers, the same in every process: saved counters are found
+/// again by it. It needs no secret, because clients choose neither.
+fn tag(policy: &str, position: usize, limit: &Limit) -> u128 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(policy.as_bytes());
+    hasher.write_usize(position);
+    hasher.write(limit.to_string().as_bytes());
+    hasher.finish128().as_u128()
+}

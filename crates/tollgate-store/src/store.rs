@@ -1,0 +1,62 @@
+//! What every store does.
+
+use tollgate_core::{Decision, Patience, Time};
+
+use crate::{Answer, NamedLimit};
+
+/// What one request takes from one limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge<'a> {
+    /// The limit, with the name of its counters.
+    pub limit: &'a NamedLimit,
+    /// Whom we count.
+    pub key: &'a [u8],
+    /// How much; 0 looks.
+    pub cost: u64,
+}
+
+/// One request to all its limits: all or nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Take<'a> {
+    /// What it takes, at least one.
+    pub charges: &'a [Charge<'a>],
+    /// Whether the caller would wait.
+    pub patience: Patience,
+    /// The name of the places it would hold, for limits on what is in flight.
+    pub lease: u64,
+    /// Whether a refusal costs what there is.
+    pub count_refused: bool,
+}
+
+impl<'a> Take<'a> {
+    /// A plain take: at once or not at all.
+    pub const fn now(charges: &'a [Charge<'a>]) -> Self {
+        Self { charges, patience: Patience::None, lease: 0, count_refused: false }
+    }
+}
+
+/// Why a store gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be asked.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// Where counters live. Every call is one atomic step by the store's own clock.
+pub trait Store: Send + Sync + 'static {
+    /// Takes from all limits, or from none.
+    fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision>;
+
+    /// Gives back, never more than was taken; the answer is the level after it.
+    fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision>;
+
+    /// Frees the places held under this name.
+    fn release<'a>(&'a self, charges: &'a [Charge<'a>], lease: u64) -> Answer<'a, ()>;
+
+    /// Forgets the keys.
+    fn reset<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, ()>;
+
+    /// The store's time, as near as is known without asking.
+    fn now(&self) -> Time;
+}
