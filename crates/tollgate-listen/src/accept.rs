@@ -1,0 +1,72 @@
+//! Taking connections off a listening socket, as many as may be open.
+//!
+//! An error of `accept` is of two kinds. The client hung up before we came: no matter, the next
+//! one. Or the process is out of descriptors or memory: then the connection stays where it is
+//! and the next call fails at once again, so we pause instead of burning the core that could
+//! close something.
+
+use std::{io, net::SocketAddr, rc::Rc, time::Duration};
+
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{Sockets, Watch, sockets::Place, watch::Roster};
+
+/// Long enough for other connections to end, short enough to go unnoticed by who waits.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Something that serves connections.
+pub trait Serve: 'static {
+    /// Serves one connection to its end. Once `watch` says so, it should come soon.
+    fn connection(
+        self: Rc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watch: Watch,
+    ) -> impl Future<Output = ()> + 'static;
+}
+
+/// Accepts until the future is dropped.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    sockets: Sockets,
+    roster: Rc<Roster>,
+    server: Rc<impl Serve>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => match sockets.admit() {
+                Some(place) => serve(stream, peer, place, &roster, &server),
+                None => tracing::debug!(%peer, "too many connections are open"),
+            },
+            Err(error) if is_the_clients(&error) => {}
+            Err(error) => {
+                tracing::warn!(addr = %sockets.local_addr(), %error, "cannot accept connections");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn serve<S: Serve>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    roster: &Rc<Roster>,
+    server: &Rc<S>,
+) {
+    // Answers are written whole; waiting for more to send would only delay them. The system
+    // refuses when the client has gone already, which the first read will notice.
+    let _ = stream.set_nodelay(true);
+    let (watch, membership) = roster.enter();
+    let server = Rc::clone(server);
+    tokio::task::spawn_local(async move {
+        let _counted = (place, membership);
+        watch.enlist().await;
+        server.connection(stream, peer, watch).await;
+    });
+}
+
+fn is_the_clients(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
