@@ -1,0 +1,316 @@
+//! From a request to an outcome.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
+use tokio::{sync::Notify, time::Instant};
+use tollgate_core::{Algorithm, COST_MAX, Decision, Patience};
+use tollgate_rules::{Attributes, KeyBuf, Policy};
+use tollgate_store::{Charge, NamedLimit, Store, Take};
+
+use crate::{CannotDecide, Held, Outcome, Rules, Shown, lease::start, queue::Queues};
+
+/// Longer than any name, token or path worth counting by, and short enough to hash in passing.
+pub const KEY_BYTES_MAX: usize = 4_096;
+
+/// How many policies and limits a request has at most before a decision allocates.
+const INLINE: usize = 4;
+
+/// Takes decisions: rules that can be swapped, on one store.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    rules: ArcSwap<Rules>,
+    queues: Queues,
+    released: Notify,
+    leases: AtomicU64,
+}
+
+impl Engine {
+    /// An engine with its first rules.
+    pub fn new(store: Arc<dyn Store>, rules: Rules) -> Self {
+        // Leases of an earlier run may still be in the store: names go on from the time.
+        let leases = AtomicU64::new(store.now().as_micros());
+        let rules = ArcSwap::from_pointee(rules);
+        Self { store, rules, queues: Queues::default(), released: Notify::new(), leases }
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Guard<Arc<Rules>> {
+        self.rules.load()
+    }
+
+    /// Puts new rules in force for every decision from now on; levels are kept.
+    pub fn replace(&self, rules: Rules) {
+        let old = self.rules.load();
+        self.rules.store(Arc::new(rules.succeeding(&old.all_limits(), self.store.now())));
+    }
+
+    /// Decides a request under several policies, all or nothing over those that are enforced. With
+    /// the memory store the answer is there without waiting.
+    pub async fn decide<A: Attributes + ?Sized>(
+        &self,
+        rules: &Arc<Rules>,
+        policies: &[usize],
+        attributes: &A,
+    ) -> Result<Outcome, CannotDecide> {
+        let mut asked: SmallVec<[Asked<'_>; INLINE]> = SmallVec::new();
+        for policy in policies.iter().map(|index| &rules.policies()[*index]) {
+            if !policy.limits.is_empty() {
+                let mut key = KeyBuf::new();
+                policy.key.render(attributes, rules.ipv6_prefix(), &mut key);
+                asked.push(Asked { policy, key });
+            }
+        }
+        let mut outcome = self.take_enforced(rules, &asked, 1).await?;
+        for one in asked.iter().filter(|one| !one.policy.enforce) {
+            self.rehearse(rules, one, 1, &mut outcome).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Decides for one key of one policy.
+    pub async fn check(
+        &self,
+        policy: &str,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, cost)?;
+        if asked.policy.limits.is_empty() {
+            return Ok(Outcome::unlimited());
+        }
+        if asked.policy.enforce {
+            return self.take_enforced(&rules, std::slice::from_ref(&asked), cost).await;
+        }
+        let mut outcome = Outcome::unlimited();
+        let decision = self.rehearse(&rules, &asked, cost, &mut outcome).await?;
+        outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
+        Ok(outcome)
+    }
+
+    /// Waits until the key's turn comes, or refuses at once if that is later than `max_wait`.
+    /// Dropping the future gives the place back.
+    pub async fn acquire(
+        &self,
+        policy: &str,
+        key: &[u8],
+        cost: u64,
+        max_wait: Duration,
+    ) -> Result<(Outcome, Duration), CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, cost)?;
+        if asked.policy.limits.is_empty() {
+            return Ok((Outcome::unlimited(), Duration::ZERO));
+        }
+        let asked = std::slice::from_ref(&asked);
+        let started = Instant::now();
+        loop {
+            let left = max_wait.saturating_sub(started.elapsed());
+            // Before the store is asked, so that no release falls between the two.
+            let released = self.released.notified();
+            let patience = Patience::Micros(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
+            let outcome = self.take_all(&rules, asked, cost, patience).await?;
+            let Some(Shown { decision, .. }) = outcome.shown else {
+                return Ok((outcome, Duration::ZERO));
+            };
+            if outcome.allowed {
+                self.wait_turn(&rules, &asked[0], cost, decision.wait).await;
+                return Ok((outcome, started.elapsed()));
+            }
+            // Only a place in flight can come free sooner than is known.
+            let retry = decision.retry_after.duration().filter(|retry| *retry <= left);
+            let Some(retry) = retry.filter(|_| holds_places(asked[0].policy)) else {
+                return Ok((outcome, started.elapsed()));
+            };
+            tokio::select! {
+                () = tokio::time::sleep(retry) => {}
+                () = released => {}
+            }
+        }
+    }
+
+    /// Gives back to one key of one policy; the outcome shows the level after it.
+    pub async fn refund(
+        &self,
+        policy: &str,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, cost)?;
+        let mut outcome = Outcome::unlimited();
+        let charges = charges(&rules, std::slice::from_ref(&asked), cost);
+        if charges.is_empty() {
+            return Ok(outcome);
+        }
+        let decision = self.store.refund(&charges).await?;
+        self.released.notify_waiters();
+        outcome.allowed = decision.allowed;
+        outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
+        Ok(outcome)
+    }
+
+    /// Frees the places that were kept under this lease.
+    pub async fn release(&self, policy: &str, key: &[u8], lease: u64) -> Result<(), CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, 0)?;
+        self.store.release(&charges(&rules, std::slice::from_ref(&asked), 0), lease).await?;
+        self.released.notify_waiters();
+        Ok(())
+    }
+
+    /// What each limit of a policy says of a key, without changing anything.
+    pub async fn inspect(
+        &self,
+        policy: &str,
+        key: &[u8],
+    ) -> Result<Vec<(Algorithm, Decision)>, CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, 0)?;
+        let mut seen = Vec::new();
+        for charge in charges(&rules, std::slice::from_ref(&asked), 0) {
+            let decision = self.store.take(Take::now(&[charge])).await?;
+            seen.push((charge.limit.limit().algorithm(), decision));
+        }
+        Ok(seen)
+    }
+
+    /// Forgets a key of a policy.
+    pub async fn reset(&self, policy: &str, key: &[u8]) -> Result<(), CannotDecide> {
+        let rules = self.rules.load_full();
+        let asked = Self::asked(&rules, policy, key, 0)?;
+        self.store.reset(&charges(&rules, std::slice::from_ref(&asked), 0)).await?;
+        self.released.notify_waiters();
+        Ok(())
+    }
+
+    fn asked<'a>(
+        rules: &'a Rules,
+        policy: &str,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Asked<'a>, CannotDecide> {
+        let found = rules.policy(policy);
+        let policy = found.ok_or_else(|| CannotDecide::UnknownPolicy(policy.to_owned()))?;
+        match key.len() {
+            0 => Err(CannotDecide::EmptyKey),
+            long if long > KEY_BYTES_MAX => Err(CannotDecide::LongKey(long)),
+            _ if cost > COST_MAX => Err(CannotDecide::HighCost(cost)),
+            _ => Ok(Asked { policy, key: KeyBuf::from_slice(key) }),
+        }
+    }
+
+    async fn take_enforced(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &[Asked<'_>],
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        if asked.iter().all(|one| one.policy.enforce) {
+            return self.take_all(rules, asked, cost, Patience::None).await;
+        }
+        let enforced: SmallVec<[Asked<'_>; INLINE]> =
+            asked.iter().filter(|one| one.policy.enforce).cloned().collect();
+        self.take_all(rules, &enforced, cost, Patience::None).await
+    }
+
+    async fn take_all(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &[Asked<'_>],
+        cost: u64,
+        patience: Patience,
+    ) -> Result<Outcome, CannotDecide> {
+        let charges = charges(rules, asked, cost);
+        if charges.is_empty() {
+            return Ok(Outcome::unlimited());
+        }
+        let holds = asked.iter().any(|one| holds_places(one.policy));
+        let lease = if holds { self.leases.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let count_refused = asked.iter().any(|one| one.policy.count_refused);
+        let take = Take { charges: &charges, patience, lease, count_refused };
+        let decision = self.store.take(take).await?;
+        let held = (holds && decision.allowed && cost > 0)
+            .then(|| Held::new(&self.store, rules, places(asked), lease))
+            .flatten();
+        let shown = Some(shown(asked, decision));
+        Ok(Outcome { allowed: decision.allowed, shown, dry_run: SmallVec::new(), held })
+    }
+
+    /// Decides a policy in dry run: counted like any other, refusing nothing.
+    async fn rehearse(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &Asked<'_>,
+        cost: u64,
+        outcome: &mut Outcome,
+    ) -> Result<Decision, CannotDecide> {
+        let charges = charges(rules, std::slice::from_ref(asked), cost);
+        let count_refused = asked.policy.count_refused;
+        let decision = self.store.take(Take { count_refused, ..Take::now(&charges) }).await?;
+        if !decision.allowed {
+            outcome.dry_run.push(asked.policy.index);
+        }
+        Ok(decision)
+    }
+
+    async fn wait_turn(&self, rules: &Arc<Rules>, asked: &Asked<'_>, cost: u64, wait: Duration) {
+        if wait.is_zero() {
+            return;
+        }
+        let whose = (asked.policy.id.clone(), asked.key.as_slice().into());
+        let give_back =
+            || start(self.store.refund(&charges(rules, std::slice::from_ref(asked), cost)));
+        self.queues.wait(whose, cost, wait, give_back).await;
+    }
+}
+
+/// One policy and the key it counts for this request.
+#[derive(Clone)]
+struct Asked<'a> {
+    policy: &'a Policy,
+    key: KeyBuf,
+}
+
+fn charges<'a>(
+    rules: &'a Rules,
+    asked: &'a [Asked<'_>],
+    cost: u64,
+) -> SmallVec<[Charge<'a>; INLINE]> {
+    let limits = asked.iter().flat_map(|one| {
+        let limits: &[NamedLimit] = rules.limits(one.policy.index);
+        limits.iter().map(|limit| Charge { limit, key: &one.key, cost })
+    });
+    limits.collect()
+}
+
+fn places<'a>(asked: &'a [Asked<'_>]) -> impl Iterator<Item = (usize, usize, KeyBuf)> + 'a {
+    asked.iter().flat_map(|one| {
+        let limits = 0..one.policy.limits.len();
+        limits.map(|limit| (one.policy.index, limit, one.key.clone()))
+    })
+}
+
+fn holds_places(policy: &Policy) -> bool {
+    policy.limits.iter().any(|limit| limit.algorithm() == Algorithm::Concurrency)
+}
+
+/// Which policy and limit the store's number means.
+fn shown(asked: &[Asked<'_>], decision: Decision) -> Shown {
+    let mut limit = decision.shown;
+    for one in asked {
+        if limit < one.policy.limits.len() {
+            return Shown { policy: one.policy.index, limit, decision };
+        }
+        limit -= one.policy.limits.len();
+    }
+    Shown { policy: 0, limit: 0, decision }
+}
