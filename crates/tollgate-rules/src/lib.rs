@@ -6,37 +6,41 @@
 //! key. Where the text came from, who counts and who listens is for others to know.
 
 mod config;
+mod duration;
+mod env;
+mod host;
 mod key;
 mod mistake;
+mod number;
+mod path;
 mod policy;
+mod rate;
+mod read;
 mod route;
+mod router;
 mod rule_set;
+mod size;
+mod suggest;
+mod yaml;
 
 pub use crate::{
     config::{
         AccessLog, AccessLogFormat, AtBound, ClientConfig, Config, ForwardHeader, GatewayConfig,
         HeaderConfig, Listen, MemoryConfig, ResetForm, StoreConfig, Take,
     },
+    duration::{DurationError, parse_duration},
     key::{Attributes, KeyBuf, KeyTemplate, KeyTemplateError},
     mistake::{Mistake, Mistakes},
+    path::normal_path,
     policy::Policy,
+    rate::{RateError, parse_rate},
+    read::read,
     route::{Route, Upstream, UpstreamKind},
     rule_set::{RouteMatch, RuleSet},
+    size::{SizeError, parse_size},
 };
-
-/// Reads a configuration, or tells everything that is wrong with it.
-///
-/// `source_name` is what mistakes call the text, as a rule the file's name; `env` fills
-/// `${NAME}` in values.
-pub fn read(
-    _source_name: &str,
-    _text: &str,
-    _env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Config, Mistakes> {
-    todo!("being written")
-}
 
 /// The JSON Schema (draft 2020-12) of the configuration, for editors.
 pub fn schema() -> &'static str {
-    "{}"
+    include_str!("schema.json")
 }
