@@ -84,14 +84,36 @@ impl Engine {
     ) -> Result<Outcome, CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, cost)?;
+        self.check_asked(&rules, &asked, cost).await
+    }
+
+    /// The same under rules that the caller holds, with the policy as a place in them: for front
+    /// ends that keep something ready for each policy.
+    pub async fn check_under(
+        &self,
+        rules: &Arc<Rules>,
+        policy: usize,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        let asked = Self::asked_of(&rules.policies()[policy], key, cost)?;
+        self.check_asked(rules, &asked, cost).await
+    }
+
+    async fn check_asked(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &Asked<'_>,
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
         if asked.policy.limits.is_empty() {
             return Ok(Outcome::unlimited());
         }
         if asked.policy.enforce {
-            return self.take_enforced(&rules, std::slice::from_ref(&asked), cost).await;
+            return self.take_enforced(rules, std::slice::from_ref(asked), cost).await;
         }
         let mut outcome = Outcome::unlimited();
-        let decision = self.rehearse(&rules, &asked, cost, &mut outcome).await?;
+        let decision = self.rehearse(rules, asked, cost, &mut outcome).await?;
         outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
         Ok(outcome)
     }
@@ -107,8 +129,9 @@ impl Engine {
     ) -> Result<(Outcome, Duration), CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, cost)?;
-        if asked.policy.limits.is_empty() {
-            return Ok((Outcome::unlimited(), Duration::ZERO));
+        if asked.policy.limits.is_empty() || !asked.policy.enforce {
+            // Where nothing is refused nobody waits.
+            return Ok((self.check_asked(&rules, &asked, cost).await?, Duration::ZERO));
         }
         let asked = std::slice::from_ref(&asked);
         let started = Instant::now();
@@ -200,6 +223,10 @@ impl Engine {
     ) -> Result<Asked<'a>, CannotDecide> {
         let found = rules.policy(policy);
         let policy = found.ok_or_else(|| CannotDecide::UnknownPolicy(policy.to_owned()))?;
+        Self::asked_of(policy, key, cost)
+    }
+
+    fn asked_of<'a>(policy: &'a Policy, key: &[u8], cost: u64) -> Result<Asked<'a>, CannotDecide> {
         match key.len() {
             0 => Err(CannotDecide::EmptyKey),
             long if long > KEY_BYTES_MAX => Err(CannotDecide::LongKey(long)),
