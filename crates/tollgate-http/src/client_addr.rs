@@ -19,6 +19,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, header};
 use ipnet::IpNet;
 
+use self::list::Quotes;
 pub use self::trusted::TrustedProxies;
 
 /// More proxies than stand in any real row.
@@ -38,6 +39,16 @@ pub enum Source {
     XForwardedFor,
     /// `Forwarded: for=client, for=proxy` (RFC 7239).
     Forwarded,
+}
+
+impl Source {
+    /// The name of the header.
+    pub const fn header(self) -> HeaderName {
+        match self {
+            Self::XForwardedFor => X_FORWARDED_FOR,
+            Self::Forwarded => header::FORWARDED,
+        }
+    }
 }
 
 /// Which of the addresses counts.
@@ -86,19 +97,30 @@ impl ClientAddr {
     /// assert_eq!(client_addr.of(stranger, &headers), stranger);
     /// ```
     pub fn of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        self.of_lines(peer, || {
+            headers.get_all(self.source.header()).into_iter().map(|line| line.as_bytes())
+        })
+    }
+
+    /// The same for a front end that keeps headers in its own way: `lines` gives the values of
+    /// [`Source::header`], in their order. It is asked only if the peer is trusted.
+    pub fn of_lines<'a, L>(&self, peer: IpAddr, lines: impl Fn() -> L) -> IpAddr
+    where
+        L: DoubleEndedIterator<Item = &'a [u8]>,
+    {
         let peer = peer.to_canonical();
         if !self.trusted.contains(peer) {
             return peer;
         }
         match self.source {
-            Source::XForwardedFor => {
-                self.walk(peer, headers, X_FORWARDED_FOR, list::Quotes::None, entry::address)
-            }
-            Source::Forwarded => {
-                let quotes = list::Quotes::Skip;
-                self.walk(peer, headers, header::FORWARDED, quotes, forwarded::address)
-            }
+            Source::XForwardedFor => self.walk(peer, lines, Quotes::None, entry::address),
+            Source::Forwarded => self.walk(peer, lines, Quotes::Skip, forwarded::address),
         }
+    }
+
+    /// Which header is read.
+    pub const fn source(&self) -> Source {
+        self.source
     }
 
     /// Whether this address is one of our proxies.
@@ -106,25 +128,24 @@ impl ClientAddr {
         self.trusted.contains(addr.to_canonical())
     }
 
-    fn walk(
+    /// Several lines of one name are one list, in their order (RFC 9110, 5.2).
+    fn walk<'a, L>(
         &self,
         peer: IpAddr,
-        headers: &HeaderMap,
-        name: HeaderName,
-        quotes: list::Quotes,
+        lines: impl Fn() -> L,
+        quotes: Quotes,
         address: fn(&[u8]) -> Option<IpAddr>,
-    ) -> IpAddr {
-        // Several lines of one name are one list, in their order (RFC 9110, 5.2).
-        let lines = headers.get_all(name);
+    ) -> IpAddr
+    where
+        L: DoubleEndedIterator<Item = &'a [u8]>,
+    {
         if self.take == Take::Leftmost {
-            let lines = lines.iter().map(|line| line.as_bytes());
-            let first = list::from_left(lines, quotes).next();
+            let first = list::from_left(lines(), quotes).next();
             if let Some(addr) = first.and_then(address) {
                 return addr;
             }
         }
-        let lines = lines.iter().rev().map(|line| line.as_bytes());
-        self.rightmost(peer, list::from_right(lines, quotes).map_while(address))
+        self.rightmost(peer, list::from_right(lines().rev(), quotes).map_while(address))
     }
 
     fn rightmost(&self, peer: IpAddr, addrs: impl Iterator<Item = IpAddr>) -> IpAddr {

@@ -11,6 +11,7 @@
 
 use std::{
     cell::Cell,
+    fmt,
     hash::{BuildHasher, RandomState},
 };
 
@@ -22,9 +23,12 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-correlation-id");
 /// Longer than any id in use, short enough for every log line.
 const LENGTH_MAX: usize = 128;
 
-/// An id that is safe to print anywhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CorrelationId(HeaderValue);
+/// An id that is safe to print anywhere. Kept in place: neither taking nor making one allocates.
+#[derive(Clone, Copy)]
+pub struct CorrelationId {
+    length: u8,
+    bytes: [u8; LENGTH_MAX],
+}
 
 impl CorrelationId {
     /// The caller's id if it is sane, else a new one.
@@ -39,26 +43,57 @@ impl CorrelationId {
     /// assert_eq!(CorrelationId::of(&headers).as_str().len(), 32);
     /// ```
     pub fn of(headers: &HeaderMap) -> Self {
-        match headers.get(HEADER) {
-            Some(value) if is_sane(value.as_bytes()) => Self(value.clone()),
-            _ => Self::make(),
+        Self::of_value(headers.get(HEADER).map(HeaderValue::as_bytes))
+    }
+
+    /// The same for a front end that keeps headers in its own way.
+    pub fn of_value(value: Option<&[u8]>) -> Self {
+        value.and_then(Self::sane).unwrap_or_else(Self::make)
+    }
+
+    /// This id, if it is sane.
+    pub fn sane(id: &[u8]) -> Option<Self> {
+        if !is_sane(id) {
+            return None;
         }
+        let mut bytes = [0; LENGTH_MAX];
+        bytes[..id.len()].copy_from_slice(id);
+        Some(Self { length: u8::try_from(id.len()).ok()?, bytes })
     }
 
     /// A new id, unlike any other.
     pub fn make() -> Self {
-        let text = SOURCE.with(|source| source.next_hex());
-        Self(HeaderValue::from_bytes(&text).expect("hexadecimal digits are a header value"))
+        let id = SOURCE.with(Source::next_hex);
+        let mut bytes = [0; LENGTH_MAX];
+        bytes[..id.len()].copy_from_slice(&id);
+        Self { length: 32, bytes }
     }
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("only sane ids are kept")
+        std::str::from_utf8(self.as_bytes()).expect("only sane ids are kept")
     }
 
-    /// The id for a header, upstream or back; shares the text.
+    /// The id as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// The id for a header, upstream or back.
     pub fn header_value(&self) -> HeaderValue {
-        self.0.clone()
+        HeaderValue::from_bytes(self.as_bytes()).expect("only sane ids are kept")
+    }
+}
+
+impl fmt::Debug for CorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CorrelationId({})", self.as_str())
+    }
+}
+
+impl fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -24,6 +24,13 @@ pub fn let_scripts_read(request: &HeaderMap, answer: &mut HeaderMap) {
     answer.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
+/// The same as header lines, for the script of this `origin`.
+pub fn push_lines(origin: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Access-Control-Allow-Origin: ");
+    out.extend_from_slice(origin);
+    out.extend_from_slice(b"\r\nAccess-Control-Allow-Credentials: true\r\nVary: Origin\r\n");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +62,15 @@ mod tests {
             ("vary", "origin"),
         ]);
         assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn lines_say_the_same() {
+        let mut out = Vec::new();
+        push_lines(b"https://a.example", &mut out);
+        let expected = "Access-Control-Allow-Origin: https://a.example\r\n\
+                        Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

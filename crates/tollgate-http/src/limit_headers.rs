@@ -1,20 +1,23 @@
 //! What an answer's headers say about the limit that was met.
 //!
-//! One [`LimitHeaders`] per limit is made when the configuration is loaded. Writing then costs
-//! the inserts and, for numbers above 999, one small allocation each. Values are made anew
-//! rather than cloned from a shared one: cores that count references to the same text would
-//! wait for each other's cache line.
+//! One [`LimitHeaders`] per limit is made when the configuration is loaded, and writes into a map
+//! or as lines of text; what is said is decided once for both. Into a map it costs the inserts
+//! and, for numbers above 999, one small allocation each. Values are made anew rather than cloned
+//! from a shared one: cores that count references to the same text would wait for each other's
+//! cache line.
 //!
-//! Headers of these names that the upstream sent are replaced, since they speak of another
-//! limit than the one we enforce; `Retry-After` and `Cache-Control` only on a refusal, which is
-//! our answer altogether.
+//! Headers of these names that the upstream sent are replaced, since they speak of another limit
+//! than the one we enforce; `Retry-After` and `Cache-Control` only on a refusal, which is our
+//! answer altogether.
 
 mod ietf;
+mod value;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tollgate_core::{Decision, Limit, Rate, Unit};
 
-use crate::{decimal, seconds};
+use self::value::Value;
+use crate::seconds;
 
 /// What passes per second, or per unit, or in a window.
 pub const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -60,6 +63,9 @@ pub struct LimitHeaders {
     exposed: &'static str,
 }
 
+/// A header's name, for a map and for a line.
+struct Name(HeaderName, &'static str);
+
 impl LimitHeaders {
     /// For `limit`, which belongs to the policy of this id.
     pub fn new(policy: &str, limit: &Limit, settings: Settings) -> Self {
@@ -74,37 +80,66 @@ impl LimitHeaders {
 
     /// Writes what `decision` says into the headers of its answer.
     pub fn write(&self, decision: &Decision, headers: &mut HeaderMap) {
-        headers.insert(LIMIT, decimal::header_value(self.limit));
-        headers.insert(REMAINING, decimal::header_value(decision.remaining));
-        headers.insert(RESET, decimal::header_value(self.reset(decision)));
+        self.each(decision, |name, value| {
+            headers.insert(name.0, value.into_header_value());
+        });
+        // To an answer that no other origin may read there is nothing to open.
+        if !decision.allowed || headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
+            // A further line, so that what the upstream exposes stays exposed.
+            let names = HeaderValue::from_static(self.exposed);
+            headers.append(header::ACCESS_CONTROL_EXPOSE_HEADERS, names);
+        }
+    }
+
+    /// Writes the same as lines, each with its line break. The caller leaves out the upstream's
+    /// headers that these [replace](Self::replaces), and says whether its answer `allows_origin`,
+    /// that is carries `Access-Control-Allow-Origin`.
+    pub fn push_lines(&self, decision: &Decision, allows_origin: bool, out: &mut Vec<u8>) {
+        self.each(decision, |name, value| {
+            out.extend_from_slice(name.1.as_bytes());
+            out.extend_from_slice(b": ");
+            value.push(out);
+            out.extend_from_slice(b"\r\n");
+        });
+        if !decision.allowed || allows_origin {
+            out.extend_from_slice(b"Access-Control-Expose-Headers: ");
+            out.extend_from_slice(self.exposed.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Whether a header of this name, in any case, must not be passed on from the upstream, when
+    /// lines are added to an answer it gave.
+    pub fn replaces(&self, name: &[u8]) -> bool {
+        let is = |known: HeaderName| name.eq_ignore_ascii_case(known.as_str().as_bytes());
+        // Most headers are told apart by their length or first letter.
+        match (name.len(), name.first()) {
+            (17, Some(b'x' | b'X')) => is(LIMIT) || is(RESET),
+            (21, Some(b'x' | b'X')) => is(REMAINING),
+            (16 | 9, Some(b'r' | b'R')) if self.ietf.is_some() => is(IETF_POLICY) || is(IETF),
+            _ => false,
+        }
+    }
+
+    /// What is said, in order.
+    fn each(&self, decision: &Decision, mut say: impl FnMut(Name, Value<'_>)) {
+        say(Name(LIMIT, "X-RateLimit-Limit"), Value::Number(self.limit));
+        say(Name(REMAINING, "X-RateLimit-Remaining"), Value::Number(decision.remaining));
+        say(Name(RESET, "X-RateLimit-Reset"), Value::Number(self.reset(decision)));
         if let Some(ietf) = &self.ietf {
-            ietf.write(decision, headers);
+            say(Name(IETF_POLICY, "RateLimit-Policy"), ietf.policy());
+            say(Name(IETF, "RateLimit"), ietf.state(decision));
         }
         if decision.allowed {
-            // To an answer that no other origin may read there is nothing to open.
-            if headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
-                self.expose(headers);
-            }
-        } else {
-            self.write_refusal(decision, headers);
+            return;
         }
-    }
-
-    fn write_refusal(&self, decision: &Decision, headers: &mut HeaderMap) {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        say(Name(header::CACHE_CONTROL, "Cache-Control"), Value::Fixed("no-store"));
         if let Some(seconds) = seconds::until_retry(decision) {
-            headers.insert(header::RETRY_AFTER, decimal::header_value(seconds));
+            say(Name(header::RETRY_AFTER, "Retry-After"), Value::Number(seconds));
             if self.retry_after {
-                headers.insert(RETRY_AFTER, decimal::header_value(seconds));
+                say(Name(RETRY_AFTER, "X-RateLimit-Retry-After"), Value::Number(seconds));
             }
         }
-        self.expose(headers);
-    }
-
-    /// A further line, so that what the upstream exposes stays exposed.
-    fn expose(&self, headers: &mut HeaderMap) {
-        let names = HeaderValue::from_static(self.exposed);
-        headers.append(header::ACCESS_CONTROL_EXPOSE_HEADERS, names);
     }
 
     fn reset(&self, decision: &Decision) -> u64 {

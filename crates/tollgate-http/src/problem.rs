@@ -52,14 +52,19 @@ impl QuotaExceeded {
     /// The body of a 429.
     pub fn body(&self, decision: &Decision, correlation_id: &str) -> Bytes {
         let mut out = Vec::with_capacity(BODY_SIZE);
-        push_head(&mut out, QUOTA_EXCEEDED, StatusCode::TOO_MANY_REQUESTS);
-        push_detail(&mut out, decision);
-        push_correlation_id(&mut out, correlation_id);
-        out.extend_from_slice(&self.about_limit);
-        json::push_number(&mut out, decision.remaining);
-        push_retry(&mut out, decision);
-        out.push(b'}');
+        self.push(decision, correlation_id, &mut out);
         out.into()
+    }
+
+    /// Appends the body to what a front end sends.
+    pub fn push(&self, decision: &Decision, correlation_id: &str, out: &mut Vec<u8>) {
+        push_head(out, QUOTA_EXCEEDED, StatusCode::TOO_MANY_REQUESTS);
+        push_detail(out, decision);
+        push_correlation_id(out, correlation_id);
+        out.extend_from_slice(&self.about_limit);
+        json::push_number(out, decision.remaining);
+        push_retry(out, decision);
+        out.push(b'}');
     }
 }
 
@@ -111,11 +116,16 @@ impl<'a> Problem<'a> {
     /// The document.
     pub fn body(&self, correlation_id: &str) -> Bytes {
         let mut out = Vec::with_capacity(BODY_SIZE);
-        push_head(&mut out, "about:blank", self.status);
-        json::push_string(&mut out, &self.detail);
-        push_correlation_id(&mut out, correlation_id);
-        out.push(b'}');
+        self.push(correlation_id, &mut out);
         out.into()
+    }
+
+    /// Appends the document to what a front end sends.
+    pub fn push(&self, correlation_id: &str, out: &mut Vec<u8>) {
+        push_head(out, "about:blank", self.status);
+        json::push_string(out, &self.detail);
+        push_correlation_id(out, correlation_id);
+        out.push(b'}');
     }
 }
 

@@ -17,16 +17,9 @@ fn headers(name: HeaderName, lines: &[&[u8]]) -> HeaderMap {
     headers
 }
 
-fn name_of(source: Source) -> HeaderName {
-    match source {
-        Source::XForwardedFor => X_FORWARDED_FOR,
-        Source::Forwarded => header::FORWARDED,
-    }
-}
-
 fn find(source: Source, take: Take, peer: &str, lines: &[&str]) -> String {
     let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();
-    let headers = headers(name_of(source), &lines);
+    let headers = headers(source.header(), &lines);
     client_addr(source, take).of(peer.parse().unwrap(), &headers).to_string()
 }
 
@@ -188,7 +181,7 @@ proptest! {
         let client_addr = client_addr(source, take);
         prop_assume!(!client_addr.trusts(peer));
         let lines: Vec<_> = lines.iter().map(Vec::as_slice).collect();
-        let addr = client_addr.of(peer, &headers(name_of(source), &lines));
+        let addr = client_addr.of(peer, &headers(source.header(), &lines));
         prop_assert_eq!(addr, peer.to_canonical());
     }
 
@@ -199,7 +192,7 @@ proptest! {
     ) {
         let peer = IpAddr::from([10, 0, 0, 1]);
         let slices: Vec<_> = lines.iter().map(Vec::as_slice).collect();
-        let addr = client_addr(source, take).of(peer, &headers(name_of(source), &slices));
+        let addr = client_addr(source, take).of(peer, &headers(source.header(), &slices));
         let stands_there = lines.iter().any(|line| {
             let text = String::from_utf8_lossy(line).replace(['"', '[', ']', '=', ',', ';'], " ");
             text.split_ascii_whitespace().any(|word| entry::address(word.as_bytes()) == Some(addr)
@@ -228,7 +221,7 @@ proptest! {
         }
         let client_addr = client_addr(source, Take::Rightmost);
         let slices: Vec<_> = lines.iter().map(String::as_bytes).collect();
-        let addr = client_addr.of(peer, &headers(name_of(source), &slices));
+        let addr = client_addr.of(peer, &headers(source.header(), &slices));
         let addrs: Vec<_> = entries.iter().map(|entry| entry.0.to_canonical()).collect();
         prop_assert_eq!(addr, model(&client_addr, peer.to_canonical(), &addrs));
     }

@@ -3,10 +3,9 @@
 //! `t` is the span in which no more than `r` can be used. When a request is refused that is the
 //! wait itself, so that `t` never ends after the `Retry-After` beside it.
 
-use http::{HeaderMap, HeaderValue};
 use tollgate_core::{Decision, Limit};
 
-use super::{IETF, IETF_POLICY};
+use super::value::Value;
 use crate::{seconds, structured_field};
 
 /// Both fields of one limit, up to the first number that changes.
@@ -29,23 +28,13 @@ impl Fields {
         Self { policy: policy.into(), state: format!("{name};r=").into() }
     }
 
-    pub(super) fn write(&self, decision: &Decision, headers: &mut HeaderMap) {
-        let policy = HeaderValue::from_str(&self.policy).expect("a structured field is ASCII");
-        headers.insert(IETF_POLICY, policy);
-        headers.insert(IETF, self.state(decision));
+    pub(super) fn policy(&self) -> Value<'_> {
+        Value::Prepared(&self.policy)
     }
 
-    fn state(&self, decision: &Decision) -> HeaderValue {
-        let (mut remaining, mut window) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let remaining = remaining.format(decision.remaining);
-        let window = window.format(effective_window(decision));
-        // Of the exact size: a buffer with room to spare would be allocated a second time.
-        let size = self.state.len() + remaining.len() + ";t=".len() + window.len();
-        let mut text = String::with_capacity(size);
-        for part in [&*self.state, remaining, ";t=", window] {
-            text.push_str(part);
-        }
-        HeaderValue::try_from(text).expect("a structured field is ASCII")
+    pub(super) fn state(&self, decision: &Decision) -> Value<'_> {
+        let (remaining, window) = (decision.remaining, effective_window(decision));
+        Value::State { prepared: &self.state, remaining, window }
     }
 }
 

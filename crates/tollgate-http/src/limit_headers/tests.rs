@@ -169,6 +169,57 @@ fn what_the_upstream_says_of_its_own_limits_is_replaced() {
 
 // covers: C4
 #[test]
+fn lines_say_the_same_as_the_map() {
+    let decisions = [
+        allowed(14, Duration::from_millis(100)),
+        refused(Wait::For(Duration::from_millis(2_001))),
+        refused(Wait::Never),
+    ];
+    for (settings, decision) in
+        [Settings::default(), EVERYTHING].into_iter().flat_map(|s| decisions.map(|d| (s, d)))
+    {
+        let mut lines = Vec::new();
+        let plan = LimitHeaders::new("orders", &bucket(), settings);
+        plan.push_lines(&decision, false, &mut lines);
+        let map = show(&write(settings, decision, HeaderMap::new()));
+        let lines = String::from_utf8(lines).unwrap();
+        assert!(lines.lines().all(|line| line.starts_with(|first: char| first.is_uppercase())));
+        assert_eq!(lines.to_lowercase(), map.replace('\n', "\r\n"));
+    }
+}
+
+// covers: C4
+#[test]
+fn lines_open_an_answer_that_another_origin_may_read() {
+    let mut lines = Vec::new();
+    let plan = LimitHeaders::new("orders", &bucket(), Settings::default());
+    plan.push_lines(&allowed(14, Duration::from_millis(100)), true, &mut lines);
+    expect![[r#"
+        X-RateLimit-Limit: 10
+        X-RateLimit-Remaining: 14
+        X-RateLimit-Reset: 1700000001
+        Access-Control-Expose-Headers: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, retry-after, x-correlation-id
+    "#]]
+    .assert_eq(&String::from_utf8(lines).unwrap().replace("\r\n", "\n"));
+}
+
+#[test]
+fn every_header_of_a_success_replaces_the_upstreams() {
+    for settings in [Settings::default(), EVERYTHING] {
+        let plan = LimitHeaders::new("orders", &bucket(), settings);
+        for name in write(settings, allowed(1, Duration::ZERO), HeaderMap::new()).keys() {
+            assert!(plan.replaces(name.as_str().as_bytes()));
+            assert!(plan.replaces(name.as_str().to_uppercase().as_bytes()));
+        }
+        for other in ["", "retry-after", "x-ratelimit-limits", "x-ratelimit-limix", "range"] {
+            assert!(!plan.replaces(other.as_bytes()), "{other}");
+        }
+        assert_eq!(plan.replaces(b"RateLimit"), settings.ietf);
+    }
+}
+
+// covers: C4
+#[test]
 fn what_the_upstream_exposes_to_scripts_stays_exposed() {
     let mut upstream = HeaderMap::new();
     upstream.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
