@@ -5,7 +5,14 @@
 
 use std::io::{self, IsTerminal};
 
-use tracing_subscriber::{EnvFilter, filter::ParseError, fmt, layer::SubscriberExt, registry};
+use tracing::Dispatch;
+use tracing_subscriber::{
+    EnvFilter,
+    filter::ParseError,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt,
+    registry,
+};
 
 /// The form of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,18 +47,22 @@ pub enum LogsError {
 /// Sets up the messages of this process.
 pub fn init(format: Format) -> Result<(), LogsError> {
     let filter = filter(&|name| std::env::var(name).ok())?;
-    let base = registry().with(filter);
-    let messages = fmt::layer().with_writer(io::stderr);
-    let done = match format {
-        Format::Text => {
-            let messages = messages.with_ansi(io::stderr().is_terminal());
-            tracing::subscriber::set_global_default(base.with(messages))
+    let messages = messages(format, filter, io::stderr, io::stderr().is_terminal());
+    tracing::dispatcher::set_global_default(messages).map_err(|_| LogsError::Twice)
+}
+
+fn messages<W>(format: Format, filter: EnvFilter, out: W, colours: bool) -> Dispatch
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = fmt::layer().with_writer(out);
+    match format {
+        Format::Text => Dispatch::new(registry().with(filter).with(lines.with_ansi(colours))),
+        Format::Json => {
+            let lines = lines.with_ansi(false).json().flatten_event(true);
+            Dispatch::new(registry().with(filter).with(lines))
         }
-        Format::Json => tracing::subscriber::set_global_default(
-            base.with(messages.json().flatten_event(true).with_ansi(false)),
-        ),
-    };
-    done.map_err(|_| LogsError::Twice)
+    }
 }
 
 fn filter(env: &dyn Fn(&str) -> Option<String>) -> Result<EnvFilter, LogsError> {
@@ -69,9 +80,58 @@ fn filter(env: &dyn Fn(&str) -> Option<String>) -> Result<EnvFilter, LogsError> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use expect_test::expect;
 
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn said(format: Format, speak: fn()) -> String {
+        let memory = Memory::default();
+        let out = memory.clone();
+        let messages = messages(format, EnvFilter::new("info"), move || out.clone(), false);
+        tracing::dispatcher::with_default(&messages, speak);
+        let bytes = memory.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn speak() {
+        tracing::warn!(cause = "refused", "Redis unavailable");
+        tracing::debug!("not shown");
+    }
+
+    #[test]
+    fn a_json_message_is_one_flat_object() {
+        let said = said(Format::Json, speak);
+        let value: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(value["level"], "WARN");
+        assert_eq!(value["message"], "Redis unavailable");
+        assert_eq!(value["cause"], "refused");
+        assert_eq!(value["target"], "tollgate_telemetry::logs::tests");
+        assert!(value["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[test]
+    fn a_text_message_is_one_line() {
+        let said = said(Format::Text, speak);
+        let expected =
+            " WARN tollgate_telemetry::logs::tests: Redis unavailable cause=\"refused\"\n";
+        assert!(said.ends_with(expected), "{said}");
+        assert_eq!(said.lines().count(), 1);
+    }
 
     fn shown(env: &[(&str, &str)]) -> String {
         let env = |name: &str| {

@@ -1,7 +1,7 @@
 //! A count that many cores raise at once without waiting for each other.
 //!
 //! Each thread adds to a cell of its own, on a cache line of its own; reading adds them up.
-//! One shared number would bounce between cores: tens of nanoseconds a request in place of two.
+//! A shared number would travel from core to core with every request.
 
 use std::{
     fmt,
