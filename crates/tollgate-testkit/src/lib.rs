@@ -1,15 +1,23 @@
 //! What the tests of Tollgate stand on. Nothing that is shipped depends on it.
 //!
-//! For other programs on loopback: [`process`], [`servers`], [`ports`], [`wait`]. For talking to
-//! them: [`http_client`] byte by byte, [`load`] in great numbers. For measuring: [`cpu`],
-//! [`stopwatch`].
+//! For limits: [`ManualClock`], slow obvious [`models`], the [`contract`] that every store keeps,
+//! and the [`history`] checker. For other programs on loopback: [`process`], [`servers`],
+//! [`ports`], [`wait`]. For talking to them: [`http_client`] byte by byte, [`load`] in great
+//! numbers. For measuring: [`cpu`], [`stopwatch`].
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
+mod clock;
+pub mod contract;
 pub mod cpu;
+pub mod history;
 pub mod http_client;
 pub mod load;
+pub mod models;
 pub mod ports;
 pub mod process;
 pub mod response;
 pub mod servers;
 pub mod stopwatch;
 pub mod wait;
+
+pub use crate::clock::ManualClock;
