@@ -1,5 +1,7 @@
 //! Workers over real sockets: accepting, bounds, time-outs and draining.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     convert::Infallible,
     io::{self, Read, Write},

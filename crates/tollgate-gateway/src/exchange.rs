@@ -1,0 +1,191 @@
+//! One request: whose it is, which route it takes, whether it may pass.
+
+use std::{net::IpAddr, rc::Rc};
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+use tollgate_engine::Outcome;
+use tollgate_http::client_addr::X_FORWARDED_FOR;
+use tollgate_listen::Watch;
+use tollgate_rules::{Attributes, RouteMatch};
+
+use crate::{
+    client::{After, Client},
+    forward,
+    gateway::Gateway,
+    h1::{
+        name::Name,
+        request::{Refusal, Request},
+    },
+    reply::Reply,
+    story::Story,
+    table::Table,
+};
+
+/// Serves the request that the client has sent.
+pub(crate) async fn serve(gateway: &Gateway, client: &mut Client, watch: &Watch) -> After {
+    let table = gateway.table();
+    let whose = whose(gateway, client);
+    let mut story = Story::begin(gateway, Rc::clone(&table), whose);
+    story.identify(Some(&client.request));
+    let after = match judge(gateway, &table, &client.request, &mut story).await {
+        Ok((route, outcome)) => {
+            let shown = outcome.shown.as_ref();
+            let shown =
+                shown.map(|shown| (table.prepared(shown.policy, shown.limit), &shown.decision));
+            // The outcome lives until the answer has ended, and with it the places it holds.
+            forward::forward(gateway, client, watch, &mut story, table.route(route), shown).await
+        }
+        Err(reply) => reply.send(gateway, client, watch, &mut story).await,
+    };
+    story.end(gateway, Some(&client.request));
+    after
+}
+
+/// Answers what is not passed on, and ends the connection: nobody knows what follows on it.
+pub(crate) async fn refuse(
+    gateway: &Gateway,
+    client: &mut Client,
+    watch: &Watch,
+    refusal: Refusal,
+) -> After {
+    // What was read of it is not to be trusted in any way.
+    client.request = Request::new();
+    client.request.keep_alive = false;
+    let mut story = Story::begin(gateway, gateway.table(), client.peer.to_canonical());
+    story.identify(None);
+    let reply = Reply::detailed(refusal.status, refusal.detail, story.id(&client.request));
+    reply.send(gateway, client, watch, &mut story).await;
+    story.end(gateway, None);
+    After::Linger
+}
+
+/// The client's address. Headers are only looked at if the peer may speak for others.
+fn whose(gateway: &Gateway, client: &Client) -> IpAddr {
+    let mut headers = HeaderMap::new();
+    if gateway.trusts(client.peer) {
+        let request = &client.request;
+        for line in request.lines() {
+            let name = match line.known {
+                Name::XForwardedFor => X_FORWARDED_FOR,
+                Name::Forwarded => http::header::FORWARDED,
+                _ => continue,
+            };
+            if let Ok(value) = HeaderValue::from_bytes(line.value(request.bytes())) {
+                headers.append(name, value);
+            }
+        }
+    }
+    gateway.client_addr.of(client.peer, &headers)
+}
+
+/// The route a request may take, or the answer it gets instead.
+async fn judge(
+    gateway: &Gateway,
+    table: &Rc<Table>,
+    request: &Request,
+    story: &mut Story,
+) -> Result<(usize, Outcome), Reply> {
+    let asks_for = preflight(request);
+    let method = asks_for.as_ref().unwrap_or(request.method());
+    let route = match table.rules.matches(method, request.host(), request.path()) {
+        RouteMatch::Found(route) => route,
+        RouteMatch::WrongMethod(allowed) => {
+            return Err(Reply::wrong_method(&allowed, story.id(request)));
+        }
+        RouteMatch::None => return Err(Reply::problem(StatusCode::NOT_FOUND, story.id(request))),
+        RouteMatch::BadPath => {
+            let detail = "The path can be read in more than one way.";
+            return Err(Reply::detailed(StatusCode::BAD_REQUEST, detail, story.id(request)));
+        }
+    };
+    story.route = Some(route.index);
+    // A browser asks by itself whether a page may ask; nobody is charged for that.
+    if route.policies.is_empty() || asks_for.is_some() {
+        return Ok((route.index, passed()));
+    }
+    let outcome = decide(gateway, table, &route.policies, request, story).await;
+    story.decided(route.index, &outcome);
+    match outcome.shown.filter(|_| !outcome.allowed) {
+        Some(shown) => {
+            let prepared = table.prepared(shown.policy, shown.limit);
+            Err(Reply::limited(prepared, &shown.decision, request, story.id(request)))
+        }
+        None => Ok((route.index, outcome)),
+    }
+}
+
+async fn decide(
+    gateway: &Gateway,
+    table: &Rc<Table>,
+    policies: &[usize],
+    request: &Request,
+    story: &Story,
+) -> Outcome {
+    let view = View { request, ip: story.client };
+    let began = Instant::now();
+    let decided = gateway.context.engine.decide(&table.rules, policies, &view).await;
+    gateway.context.metrics.decision_duration.observe(began.elapsed());
+    let failed = decided.is_err();
+    let changed = gateway.undecided.replace(failed) != failed;
+    match decided {
+        Ok(outcome) => {
+            if changed {
+                tracing::info!("requests are limited again");
+            }
+            outcome
+        }
+        Err(cause) => {
+            // Better to serve too much than nothing, as long as there is no setting for it.
+            if changed {
+                tracing::warn!(%cause, "requests pass without a limit: no decision can be taken");
+            }
+            passed()
+        }
+    }
+}
+
+fn passed() -> Outcome {
+    Outcome { allowed: true, shown: None, dry_run: Default::default(), held: None }
+}
+
+/// The method that a browser asks about before it sends the real request.
+fn preflight(request: &Request) -> Option<Method> {
+    if request.method() != Method::OPTIONS || request.known(Name::Origin).is_none() {
+        return None;
+    }
+    let asked = request.known(Name::AccessControlRequestMethod)?;
+    Method::from_bytes(asked).ok()
+}
+
+/// A request, as key templates look at it.
+struct View<'a> {
+    request: &'a Request,
+    ip: IpAddr,
+}
+
+impl Attributes for View<'_> {
+    fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.request.header(name.as_bytes())
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.request.host()
+    }
+
+    fn method(&self) -> &str {
+        self.request.method().as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.request.path()
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.request.query()
+    }
+}

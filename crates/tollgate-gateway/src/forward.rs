@@ -1,0 +1,313 @@
+//! Passing a request on to an upstream and its answer back.
+//!
+//! Both bodies flow at once: an upstream may answer before it has read everything. If it does,
+//! the client's connection ends with that answer, because what it still sends belongs to nobody.
+//!
+//! A kept connection may die just as it is used. If not a byte of an answer has come, and the
+//! request may be repeated and is still here as a whole, it is sent once more on a new one.
+
+mod failure;
+mod link;
+mod rewrite;
+
+use std::{future::poll_fn, rc::Rc, task::Poll};
+
+use http::{Method, StatusCode};
+use tokio::time::Instant;
+use tollgate_core::Decision;
+use tollgate_listen::Watch;
+
+use self::{failure::Failure, link::Link};
+use crate::{
+    client::{After, Client},
+    echo,
+    gateway::Gateway,
+    h1::{body::Framing, response::Response},
+    reply::Reply,
+    story::Story,
+    table::{Prepared, RouteState},
+    upstream::Upstream,
+    wire::pump::{Ends, Pump, PumpError, extend},
+};
+
+/// The limit that an answer tells about.
+pub(crate) type Shown<'a> = Option<(&'a Prepared, &'a Decision)>;
+
+/// Passes the client's request on to one of the route's upstreams.
+pub(crate) async fn forward(
+    gateway: &Gateway,
+    client: &mut Client,
+    watch: &Watch,
+    story: &mut Story,
+    route: &RouteState,
+    shown: Shown<'_>,
+) -> After {
+    let mut exchange = match Exchange::open(gateway, client, watch, story, route).await {
+        Ok(Some(exchange)) => exchange,
+        Ok(None) => return echo::answer(gateway, client, watch, story, shown).await,
+        Err(failure) => return fail(gateway, client, watch, story, shown, failure).await,
+    };
+    match exchange.answer_head(client).await {
+        Ok(()) => exchange.pass_answer(client, story, shown).await,
+        Err(failure) => fail(gateway, client, watch, story, shown, failure).await,
+    }
+}
+
+/// Answers in place of the upstream.
+async fn fail(
+    gateway: &Gateway,
+    client: &mut Client,
+    watch: &Watch,
+    story: &mut Story,
+    shown: Shown<'_>,
+    failure: Failure,
+) -> After {
+    let Some((status, detail)) = failure.answer() else { return After::Close };
+    tracing::debug!(
+        correlation_id = story.id(&client.request),
+        upstream = story.upstream.as_ref().map(|upstream| &*upstream.authority),
+        cause = %failure,
+        "a request was not passed on"
+    );
+    if failure.is_mid_body() {
+        client.request.keep_alive = false;
+    }
+    let reply = Reply::detailed(status, detail, story.id(&client.request)).with_limit(shown);
+    match reply.send(gateway, client, watch, story).await {
+        After::Close if failure.is_mid_body() => After::Linger,
+        after => after,
+    }
+}
+
+/// A request that is with an upstream.
+struct Exchange<'a> {
+    gateway: &'a Gateway,
+    watch: &'a Watch,
+    upstream: Rc<Upstream>,
+    link: Link,
+    upload: Pump,
+    /// Whether the upstream still takes what the client sends.
+    takes: bool,
+    response: Response,
+}
+
+impl<'a> Exchange<'a> {
+    /// Connects to an upstream and prepares the request; nothing if it is the echo.
+    async fn open(
+        gateway: &'a Gateway,
+        client: &mut Client,
+        watch: &'a Watch,
+        story: &mut Story,
+        route: &RouteState,
+    ) -> Result<Option<Self>, Failure> {
+        let max = gateway.config().max_body_bytes;
+        let request = &client.request;
+        if let (Framing::Length(length), Some(max)) = (request.framing, max)
+            && length > max
+        {
+            return Err(Failure::TooLarge);
+        }
+        let Some((upstream, mut link)) = link::open(gateway, watch, story, route).await? else {
+            return Ok(None);
+        };
+        let out = link.output.buffer(&gateway.buffers);
+        let trusted = gateway.trusts(client.peer);
+        rewrite::push_request(out, request, client.peer, trusted, story, &upstream.authority);
+        let mut upload = Pump::new(request.framing, request.framing == Framing::Chunked, max);
+        upload.prime(&mut client.input, &mut link.output, &gateway.buffers)?;
+        if request.expects_continue && !upload.is_read() {
+            let out = client.output.buffer(&gateway.buffers);
+            out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let (takes, response) = (true, Response::new());
+        Ok(Some(Self { gateway, watch, upstream, link, upload, takes, response }))
+    }
+
+    /// Sends the request and waits for the head of its answer, on a second connection if the
+    /// first turns out to be dead.
+    async fn answer_head(&mut self, client: &mut Client) -> Result<(), Failure> {
+        let is_whole = self.upload.is_done();
+        let may_repeat = is_whole && is_idempotent(client.request.method());
+        loop {
+            let began = Instant::now();
+            match self.head(client).await {
+                Ok(()) => {
+                    let duration = &self.gateway.context.metrics.upstream_duration;
+                    duration.observe(began.elapsed());
+                    self.upstream.note(Ok(()));
+                    return Ok(());
+                }
+                Err(failure) if failure.was_stale() && self.link.is_kept && may_repeat => {
+                    self.link.renew(self.gateway, self.watch, &self.upstream).await?;
+                }
+                Err(failure) => {
+                    if failure.is_upstreams() {
+                        self.upstream.note(Err(&failure));
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Waits for a head that is not an interim one.
+    async fn head(&mut self, client: &mut Client) -> Result<(), Failure> {
+        let config = self.gateway.config();
+        let wait =
+            if self.upload.is_read() { config.response_timeout } else { config.body_timeout };
+        self.watch.set(wait);
+        loop {
+            let length = poll_fn(|cx| self.poll_head(cx, client)).await?;
+            let head = &self.link.input.unread()[..length];
+            self.response.read(head, client.request.method())?;
+            if !self.response.is_interim() {
+                return Ok(());
+            }
+            // The client got its 100 from us; other interim answers confuse more clients than
+            // they help.
+            self.link.input.consume(length);
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+        client: &mut Client,
+    ) -> Poll<Result<usize, Failure>> {
+        if !client.output.is_written() {
+            let Client { output, stream, .. } = client;
+            if let Poll::Ready(Err(_)) = output.poll_write(cx, stream, &[]) {
+                return Poll::Ready(Err(Failure::ClientLeft));
+            }
+        }
+        self.poll_upload(cx, client)?;
+        if let Poll::Ready(head) = self.link.poll_head(cx, &self.gateway.buffers) {
+            return Poll::Ready(head);
+        }
+        if self.watch.is_late() {
+            return Poll::Ready(Err(self.late()));
+        }
+        Poll::Pending
+    }
+
+    /// Passes on what the client sends; notices when it has gone.
+    fn poll_upload(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+        client: &mut Client,
+    ) -> Result<(), Failure> {
+        let (config, buffers) = (self.gateway.config(), &self.gateway.buffers);
+        let was_sent = self.upload.is_done() && self.link.output.is_written();
+        if self.takes && !was_sent {
+            let ends = Ends {
+                from: &mut client.stream,
+                input: &mut client.input,
+                to: &mut self.link.stream,
+                output: &mut self.link.output,
+            };
+            match self.upload.poll(cx, ends, buffers, extend(self.watch, config.body_timeout)) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(())) => self.watch.set(config.response_timeout),
+                // It may have answered before it closed: that answer decides.
+                Poll::Ready(Err(PumpError::To(_))) => self.takes = false,
+                Poll::Ready(Err(error)) => return Err(error.into()),
+            }
+        }
+        if client.poll_gone(cx, buffers) { Err(Failure::ClientLeft) } else { Ok(()) }
+    }
+
+    /// Who is to blame for the silence.
+    fn late(&self) -> Failure {
+        if self.upload.is_read() || !self.link.output.is_written() || !self.takes {
+            Failure::NoAnswer
+        } else {
+            Failure::ClientSilent
+        }
+    }
+
+    /// Passes the answer on, of which the head is here.
+    async fn pass_answer(
+        mut self,
+        client: &mut Client,
+        story: &mut Story,
+        shown: Shown<'_>,
+    ) -> After {
+        let keep = client.request.keep_alive && self.upload.is_done() && !self.watch.is_stopping();
+        let framing = rewrite::framing_back(&self.response, &client.request);
+        let keep = keep && framing != Framing::UntilClose;
+        let length = self.link.head_length();
+        let head = &self.link.input.unread()[..length];
+        rewrite::push_response(
+            self.gateway,
+            client,
+            head,
+            &self.response,
+            framing,
+            keep,
+            story,
+            shown,
+        );
+        self.link.input.consume(length);
+        story.status = self.response.status;
+
+        let mut download = Pump::new(self.response.framing, framing == Framing::Chunked, None);
+        let passed = self.pass_body(client, &mut download).await;
+        story.bytes = download.passed();
+        match passed {
+            Ok(()) => {
+                client.output.clear(&self.gateway.buffers);
+                let sent = self.upload.is_done() && self.takes;
+                self.link.finish(self.gateway, &self.upstream, sent && self.response.keep_alive);
+                match (keep, sent) {
+                    (true, _) => After::Keep,
+                    (false, true) if client.input.unread().is_empty() => After::Close,
+                    (false, _) => After::Linger,
+                }
+            }
+            // The client has gone, or sent something wrong after all.
+            Err(PumpError::To(_)) => After::Close,
+            Err(_) => After::Reset,
+        }
+    }
+
+    async fn pass_body(
+        &mut self,
+        client: &mut Client,
+        download: &mut Pump,
+    ) -> Result<(), PumpError> {
+        let (config, buffers) = (self.gateway.config(), &self.gateway.buffers);
+        download.prime(&mut self.link.input, &mut client.output, buffers)?;
+        self.watch.set(config.body_timeout);
+        poll_fn(|cx| {
+            let ends = Ends {
+                from: &mut self.link.stream,
+                input: &mut self.link.input,
+                to: &mut client.stream,
+                output: &mut client.output,
+            };
+            let moved = extend(self.watch, config.body_timeout);
+            if let Poll::Ready(done) = download.poll(cx, ends, buffers, moved) {
+                return Poll::Ready(done);
+            }
+            if self.watch.is_late() || self.poll_upload(cx, client).is_err() {
+                return Poll::Ready(Err(PumpError::Cut));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Whether doing it twice is as good as doing it once (RFC 9110, 9.2.2).
+fn is_idempotent(method: &Method) -> bool {
+    matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS | Method::TRACE
+    )
+}
+
+/// The status that stands for a route whose upstreams are all out of reach.
+const fn unreachable(tried: usize) -> StatusCode {
+    // With one upstream it is that one; with several, none is left.
+    if tried == 1 { StatusCode::BAD_GATEWAY } else { StatusCode::SERVICE_UNAVAILABLE }
+}

@@ -1,0 +1,82 @@
+//! Comma-separated lists in header values.
+
+/// The members of a list, without the space around them; empty ones do not count.
+pub(crate) fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}
+
+/// Whether a list has this member, in any case.
+pub(crate) fn has_token(value: &[u8], token: &[u8]) -> bool {
+    tokens(value).any(|found| found.eq_ignore_ascii_case(token))
+}
+
+/// What a member of `Connection` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionOption {
+    /// The connection ends with this message.
+    Close,
+    /// The connection stays.
+    KeepAlive,
+    /// It names a field that never passes a hop anyway.
+    Hop,
+    /// It names a field that ends here.
+    Field,
+}
+
+impl ConnectionOption {
+    pub(crate) fn of(token: &[u8]) -> Self {
+        if token.eq_ignore_ascii_case(b"close") {
+            Self::Close
+        } else if token.eq_ignore_ascii_case(b"keep-alive") {
+            Self::KeepAlive
+        } else if token.eq_ignore_ascii_case(b"te") || token.eq_ignore_ascii_case(b"upgrade") {
+            Self::Hop
+        } else {
+            Self::Field
+        }
+    }
+}
+
+/// Whether all of it may stand in a name or a method (RFC 9110, 5.6.2).
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
+}
+
+const IS_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let char = byte as u8;
+        table[byte] = char.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut i = 0;
+    while i < marks.len() {
+        table[marks[i] as usize] = true;
+        i += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_split_at_commas_and_trimmed() {
+        let found: Vec<_> = tokens(b" close ,, Keep-Alive,").collect();
+        assert_eq!(found, [&b"close"[..], b"Keep-Alive"]);
+        assert!(has_token(b"a, CLOSE", b"close"));
+        assert!(!has_token(b"closed", b"close"));
+        assert!(!has_token(b"", b"close"));
+    }
+
+    #[test]
+    fn a_token_has_no_spaces_controls_or_separators() {
+        assert!(is_token(b"x-a_b.c!9"));
+        for text in ["", "a b", "a:", "a\t", "\u{e4}", "a(", "a\"", "a\0", "\x7f"] {
+            assert!(!is_token(text.as_bytes()), "{text:?}");
+        }
+    }
+}
