@@ -58,7 +58,9 @@ pub(crate) fn duration_text(duration: Duration) -> String {
     let millis = duration.as_millis();
     let (unit, length) = UNITS
         .into_iter()
-        .find(|(_, length)| millis >= u128::from(*length) && millis % u128::from(*length) == 0)
+        .find(|(_, length)| {
+            millis >= u128::from(*length) && millis.is_multiple_of(u128::from(*length))
+        })
         .unwrap_or(("s", 1_000));
     format!("{}{unit}", millis / u128::from(length))
 }

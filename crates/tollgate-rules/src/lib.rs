@@ -19,6 +19,7 @@ mod read;
 mod route;
 mod router;
 mod rule_set;
+mod schema;
 mod size;
 mod suggest;
 mod yaml;
@@ -37,10 +38,6 @@ pub use crate::{
     read::read,
     route::{Route, Upstream, UpstreamKind},
     rule_set::{RouteMatch, RuleSet},
+    schema::schema,
     size::{SizeError, parse_size},
 };
-
-/// The JSON Schema (draft 2020-12) of the configuration, for editors.
-pub fn schema() -> &'static str {
-    include_str!("schema.json")
-}

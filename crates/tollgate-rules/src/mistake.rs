@@ -14,6 +14,9 @@ const PRINTED_MAX: usize = 50;
 /// How much of a source line is printed; longer ones are cut around the mistake.
 const WIDTH_MAX: usize = 120;
 
+/// A longer line was not written by people, and cutting it a thousand times would take long.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
 /// How much of a value is repeated in a text.
 const SHOWN_MAX: usize = 60;
 
@@ -30,8 +33,8 @@ pub struct Mistake {
     pub path: String,
     /// What is wrong and what would be right.
     pub text: String,
-    /// The line as it stands in the file.
-    pub source_line: String,
+    /// The line around the place, and where the place is in it.
+    excerpt: (String, usize),
 }
 
 /// All mistakes of one configuration, by line; at least one.
@@ -77,11 +80,10 @@ impl fmt::Display for Mistake {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.text)?;
-        if self.source_line.trim().is_empty() {
-            return Ok(());
+        match &self.excerpt {
+            (line, _) if line.is_empty() => Ok(()),
+            (line, caret) => write!(f, "\n    {line}\n    {:caret$}^", ""),
         }
-        let (excerpt, caret) = excerpt(&self.source_line, self.column - 1);
-        write!(f, "\n    {excerpt}\n    {:caret$}^", "")
     }
 }
 
@@ -105,7 +107,7 @@ impl Findings {
         }
         let Mark { line, column } = mark;
         let (file, path) = (self.file.clone(), path.to_owned());
-        self.all.push(Mistake { file, line, column, path, text, source_line: String::new() });
+        self.all.push(Mistake { file, line, column, path, text, excerpt: Default::default() });
     }
 
     /// All that was found in `source`, by line and with the lines; `None` if nothing was.
@@ -114,15 +116,14 @@ impl Findings {
             return None;
         }
         self.all.sort_by_key(|mistake| (mistake.line, mistake.column));
-        let source = source.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let mut lines = (1_usize..).zip(source.split(['\n', '\r']));
+        let mut lines = (1_usize..).zip(lines(source));
         let mut current = lines.next();
         for mistake in &mut self.all {
             while current.is_some_and(|(number, _)| number < mistake.line) {
                 current = lines.next();
             }
-            if let Some((_, line)) = current {
-                line.clone_into(&mut mistake.source_line);
+            if let Some((_, line)) = current.filter(|(_, line)| line.len() <= LINE_BYTES_MAX) {
+                mistake.excerpt = excerpt(line, mistake.column - 1);
             }
         }
         Some(Mistakes { all: self.all, more: self.more })
@@ -142,6 +143,12 @@ pub(crate) fn shown(text: &str) -> String {
         None => format!("{text:?}"),
         Some((end, _)) => format!("{:?}…", &text[..end]),
     }
+}
+
+/// The lines of a text as YAML counts them.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    let lines = source.trim_start_matches('\u{feff}').split('\n');
+    lines.flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
 /// The part of a line around a column, and where the column is in it. Tabs become spaces and

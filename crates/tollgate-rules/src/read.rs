@@ -10,7 +10,7 @@ mod envoy;
 mod fields;
 mod gateway;
 mod headers;
-mod keys;
+pub(crate) mod keys;
 mod limits;
 mod listen;
 mod on_exceed;

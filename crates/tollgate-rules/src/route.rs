@@ -13,7 +13,7 @@ pub struct Route {
     pub path: Box<str>,
     /// The one host it serves, in lower case; `None` serves all.
     pub host: Option<Box<str>>,
-    /// The methods it serves; empty serves all.
+    /// The methods it serves; empty serves all, and GET includes HEAD.
     pub methods: Vec<Method>,
     /// Where its requests go; at least one.
     pub upstreams: Vec<Upstream>,
@@ -22,8 +22,14 @@ pub struct Route {
 }
 
 impl Route {
-    /// Whether the route serves this method.
+    /// Whether the route serves this method. HEAD is GET without the body, so it goes where GET
+    /// goes: else it would find its way to a shorter route and other limits.
     pub fn serves(&self, method: &Method) -> bool {
+        self.names(method) || (method == Method::HEAD && self.methods.contains(&Method::GET))
+    }
+
+    /// Whether the route serves this method without having to derive it from another.
+    pub(crate) fn names(&self, method: &Method) -> bool {
         self.methods.is_empty() || self.methods.contains(method)
     }
 }

@@ -5,7 +5,10 @@
 //! depends on the path's depth, not on the number of routes. Nothing is allocated unless host
 //! or path are to be compared without letter case and are unusually long.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use http::Method;
 use smallvec::SmallVec;
@@ -18,13 +21,13 @@ type Lower = SmallVec<[u8; 64]>;
 #[derive(Debug)]
 pub(crate) struct Router {
     any_host: Tree,
-    hosts: HashMap<Box<[u8]>, Tree>,
+    hosts: Names<Tree>,
     case_sensitive: bool,
 }
 
 impl Router {
     pub(crate) fn new(routes: &[Route], case_sensitive: bool) -> Self {
-        let mut router = Self { any_host: Tree::new(), hosts: HashMap::new(), case_sensitive };
+        let mut router = Self { any_host: Tree::new(), hosts: Names::default(), case_sensitive };
         for route in routes {
             let tree = match &route.host {
                 None => &mut router.any_host,
@@ -47,10 +50,11 @@ impl Router {
         path: &str,
     ) -> Option<usize> {
         let longest = |tree: &Tree| {
-            let serves = |&route: &usize| routes[route].serves(method);
+            let names = |route: &&usize| routes[**route].names(method);
+            let serves = |route: &&usize| routes[**route].serves(method);
             let mut found = None;
             tree.walk(path, self.case_sensitive, |depth, here| {
-                if let Some(route) = here.iter().copied().find(serves) {
+                if let Some(&route) = here.iter().find(names).or_else(|| here.iter().find(serves)) {
                     found = Some((depth, route));
                 }
             });
@@ -93,7 +97,7 @@ struct Tree {
 
 #[derive(Debug, Default)]
 struct Node {
-    children: HashMap<Box<[u8]>, usize>,
+    children: Names<usize>,
     /// Routes whose path ends here, told apart by their methods.
     routes: Vec<usize>,
 }
@@ -134,5 +138,41 @@ impl Tree {
             node = &self.nodes[next];
             visit(depth, &node.routes);
         }
+    }
+}
+
+/// A table by host or segment.
+type Names<T> = HashMap<Box<[u8]>, T, BuildHasherDefault<Folded>>;
+
+/// Folds eight bytes at a time into one word. Clients cannot flood such a table: all that stands
+/// in it comes from the configuration, and a look-up adds nothing.
+#[derive(Debug, Default)]
+struct Folded(u64);
+
+impl Folded {
+    fn fold(&mut self, word: u64) {
+        // An odd constant with its bits well spread: 2^64 divided by the golden ratio.
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        let [low, high] = [product, product >> 64].map(|half| half & u128::from(u64::MAX));
+        self.0 = u64::try_from(low ^ high).unwrap_or_default();
+    }
+}
+
+impl Hasher for Folded {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            self.fold(chunk.try_into().map_or(0, u64::from_le_bytes));
+        }
+        let rest = chunks.remainder().iter().rev();
+        self.fold(rest.fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    }
+
+    fn write_usize(&mut self, length: usize) {
+        self.fold(length as u64);
     }
 }

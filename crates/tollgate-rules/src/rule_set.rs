@@ -84,6 +84,9 @@ impl RuleSet {
         let fitting = self.router.all(host, path);
         let mut methods: Vec<Method> =
             fitting.iter().flat_map(|&route| self.routes[route].methods.iter().cloned()).collect();
+        if methods.contains(&Method::GET) {
+            methods.push(Method::HEAD);
+        }
         methods.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         methods.dedup();
         if methods.is_empty() { RouteMatch::None } else { RouteMatch::WrongMethod(methods) }
@@ -185,9 +188,17 @@ mod tests {
         check(&rules, "POST /api", "/api");
         check(&rules, "PUT /api/orders/1", "/api/orders");
         check(&rules, "GET /api/orders/1", "/api");
-        check(&rules, "PATCH /api/orders/1", "only [DELETE, GET, POST, PUT]");
-        check(&rules, "PUT /api", "only [GET, POST]");
+        check(&rules, "PATCH /api/orders/1", "only [DELETE, GET, HEAD, POST, PUT]");
+        check(&rules, "PUT /api", "only [GET, HEAD, POST]");
         check(&rules, "PUT /other", "none");
+    }
+
+    #[test]
+    fn head_goes_where_get_goes_unless_it_has_a_route_of_its_own() {
+        let rules = rules("", "/\n/api GET\n/own GET\n/own HEAD");
+        check(&rules, "HEAD /api", "/api");
+        let head = rules.matches(&Method::HEAD, None, "/own");
+        assert!(matches!(head, RouteMatch::Found(route) if route.methods == [Method::HEAD]));
     }
 
     #[test]

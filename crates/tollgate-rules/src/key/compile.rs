@@ -158,8 +158,8 @@ fn source(part: &str) -> Result<Source, KeyTemplateError> {
 }
 
 fn unknown(part: &str) -> KeyTemplateError {
-    const NAMES: [&str; 8] =
-        ["ip", "header.NAME", "cookie.NAME", "query.NAME", "path.N", "host", "method", "user"];
+    const NAMES: [&str; 7] =
+        ["ip", "header.NAME", "cookie.NAME", "query.NAME", "path.N", "host", "method"];
     let meant = match part.split_once('.') {
         Some((kind, _)) => {
             let kinds = NAMES.iter().filter_map(|name| name.split_once('.')).map(|(kind, _)| kind);

@@ -8,12 +8,13 @@ use crate::yaml::Value;
 /// Checks the setting; refusing is all there is so far.
 pub(super) fn on_exceed(reader: &mut Reader<'_>, policy: &Fields<'_>) {
     let Some(at) = policy.get("on_exceed") else { return };
-    if !matches!(at.node.value, Value::Map(_)) {
-        reader.choice(&at, &[("reject", ())]);
-        return;
+    let like = "queue: {max_wait: 2s, max_depth: 100}";
+    match &at.node.value {
+        Value::Map(_) => {}
+        Value::Scalar(text) if text == "reject" => return,
+        _ => return reader.wrong_shape(&at, &format!("reject, or {{{like}}}")),
     }
     let Some(fields) = reader.fields(&at, &keys::ON_EXCEED) else { return };
-    let like = "queue: {max_wait: 2s, max_depth: 100}";
     if reader.required(&fields, "queue", like).is_none() {
         return;
     }

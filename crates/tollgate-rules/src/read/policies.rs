@@ -24,19 +24,29 @@ pub(super) fn policies(reader: &mut Reader<'_>, root: &Fields<'_>) -> Policies {
     let mut lines: HashMap<Box<str>, usize> = HashMap::new();
     for at in reader.items(root, "policies", "policies") {
         let Some(fields) = reader.fields(&at, &keys::POLICY) else { continue };
-        let mut id = id(reader, &fields);
-        if let Some(line) = id.as_ref().and_then(|id| lines.get(id)) {
-            let text =
-                format!("the policy {} stands already in line {line}", id.unwrap_or_default());
-            reader.mistake(&at, text);
-            id = None;
-        }
-        lines.extend(id.clone().map(|id| (id, at.mark().line)));
+        let id = id(reader, &fields).filter(|id| is_new(reader, &fields, id, &mut lines));
         let policy = policy(reader, &fields, id.unwrap_or_default());
         policies.places.insert(policy.id.clone(), policies.all.len());
         policies.all.push(policy);
     }
     policies
+}
+
+/// Notes a second policy of the same name.
+fn is_new(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    id: &str,
+    lines: &mut HashMap<Box<str>, usize>,
+) -> bool {
+    let Some(at) = fields.get("id") else { return true };
+    match lines.insert(id.into(), at.mark().line) {
+        None => true,
+        Some(line) => {
+            reader.mistake(&at, format!("the policy {id} stands already in line {line}"));
+            false
+        }
+    }
 }
 
 fn policy(reader: &mut Reader<'_>, fields: &Fields<'_>, id: Box<str>) -> Policy {

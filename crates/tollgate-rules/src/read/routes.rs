@@ -200,12 +200,17 @@ fn status(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
     fields.get("status").and_then(|at| reader.choice(&at, &choices)).unwrap_or(true)
 }
 
+/// Host and path of a route.
+type Place = (Option<Box<str>>, Box<str>);
+
+/// Where an earlier route stands, and its methods.
+type Served = (Mark, HashSet<Method>);
+
 /// What earlier routes have taken.
 #[derive(Debug, Default)]
 struct Seen {
     ids: HashMap<Box<str>, Mark>,
-    /// By host and path: the routes' lines and methods.
-    places: HashMap<(Option<Box<str>>, Box<str>), Vec<(Mark, HashSet<Method>)>>,
+    places: HashMap<Place, Vec<Served>>,
     case_sensitive: bool,
 }
 
