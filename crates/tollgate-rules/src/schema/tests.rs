@@ -141,7 +141,7 @@ fn every_known_key_is_really_read() {
     }
 }
 
-/// What CONTRACT.md shows, and all it leaves out, so far as this version serves it.
+/// Every setting that this version serves.
 const EVERYTHING: &str = include_str!("everything.yaml");
 
 // covers: G6
