@@ -32,7 +32,10 @@ where
         Poll::Ready(Some(frame)) => data(frame)?,
         Poll::Pending => Bytes::new(),
     };
-    if body.is_end_stream() && first.len() <= bytes_max {
+    if first.len() > bytes_max {
+        return Err(too_large(bytes_max));
+    }
+    if body.is_end_stream() {
         return Ok(first);
     }
     let rest = tokio::time::timeout(TIME_MAX, read_rest(body, first, bytes_max));
@@ -115,10 +118,10 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[&'static [u8]], expected: Result<&str, &str>) {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true);
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         let pieces = Pieces(pieces.iter().copied().collect());
-        let read = runtime.build_local(Default::default()).unwrap().block_on(read(pieces, 5));
+        let read = runtime.block_on(read(pieces, 5));
         let shown = read.as_ref().map(|bytes| std::str::from_utf8(bytes).unwrap());
         assert_eq!(shown.map_err(Failure::detail), expected);
     }

@@ -87,8 +87,20 @@ impl fmt::Display for BodyError {
         let (line, column) = (self.0.line(), self.0.column());
         let text = self.0.to_string();
         let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-        write!(f, "The body is wrong at line {line}, column {column}: {}.", shortened(text))
+        write!(f, "The body is wrong at line {line}, column {column}: {}.", without_middle(text))
     }
+}
+
+/// The text with its middle left out if it is long: it may quote what the caller sent, and what
+/// would have been right stands at its end.
+fn without_middle(text: &str) -> Cow<'_, str> {
+    const END_BYTES: usize = 150;
+    if text.len() <= 3 * END_BYTES {
+        return text.into();
+    }
+    let head = text.floor_char_boundary(END_BYTES);
+    let tail = text.ceil_char_boundary(text.len() - END_BYTES);
+    format!("{} … {}", &text[..head], &text[tail..]).into()
 }
 
 impl<'de> DeserializeSeed<'de> for Form {

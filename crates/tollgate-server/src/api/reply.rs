@@ -54,7 +54,7 @@ impl Failure {
     }
 
     pub(crate) fn no_policy(id: &str) -> Self {
-        CannotDecide::UnknownPolicy(shortened(id)).into()
+        CannotDecide::UnknownPolicy(shortened(id).into_owned()).into()
     }
 
     pub(crate) fn wrong_method(allow: &'static str) -> Self {
@@ -95,12 +95,12 @@ pub(crate) fn sentence(text: &str) -> String {
     first.into_iter().chain(characters).chain(['.']).collect()
 }
 
-/// As much of a caller's text as helps to find it again: answers do not grow with questions.
-pub(crate) fn shortened(text: &str) -> String {
-    const CHARACTERS_MAX: usize = 160;
-    match text.char_indices().nth(CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+/// As much of a caller's word as helps to find it again: answers do not grow with questions.
+pub(crate) fn shortened(word: &str) -> Cow<'_, str> {
+    const CHARACTERS_MAX: usize = 80;
+    match word.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &word[..end]).into(),
+        None => word.into(),
     }
 }
 
