@@ -176,7 +176,11 @@ impl Engine {
         }
         let decision = self.store.refund(&charges).await?;
         self.released.notify_waiters();
-        outcome.allowed = decision.allowed;
+        if asked.policy.enforce {
+            outcome.allowed = decision.allowed;
+        } else if !decision.allowed {
+            outcome.dry_run.push(asked.policy.index);
+        }
         outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
         Ok(outcome)
     }

@@ -37,7 +37,7 @@ impl Queues {
         give_back: impl FnOnce(),
     ) -> Duration {
         let start = Instant::now();
-        let mut ticket = self.join(whose, cost, start + after, give_back);
+        let ticket = self.join(whose, cost, start + after, give_back);
         while let Some(turn) = ticket.turn() {
             tokio::select! {
                 () = tokio::time::sleep_until(turn) => break,
