@@ -71,3 +71,17 @@ async fn a_lease_is_the_text_that_was_given() {
         assert!(detail.ends_with(expected), "{detail}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refund_to_a_policy_in_dry_run_refuses_nothing_either() {
+    let service = service();
+    service.post("/v1/check", r#"{"policy":"rehearsed","key":"a"}"#).await;
+    let body = r#"{"policy":"rehearsed","key":"a","cost":0}"#;
+    service
+        .expect(
+            "/v1/refund",
+            body,
+            expect![[r#"{"allowed":true,"policy":"rehearsed","limit":1,"remaining":0,"retry_after_ms":60000,"reset_after_ms":60000,"dry_run":true,"would_allow":false}"#]],
+        )
+        .await;
+}

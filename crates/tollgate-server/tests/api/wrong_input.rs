@@ -1,6 +1,7 @@
 //! Bodies that make no sense: each gets an error that names the mistake, and changes nothing.
 
 use expect_test::{Expect, expect};
+use proptest::prelude::*;
 
 use crate::service::{Service, service};
 
@@ -363,5 +364,52 @@ async fn a_policy_that_is_not_there_is_named() {
             let detail = service.post(path, body.clone()).await.problem(404);
             assert_eq!(detail, format!("There is no policy {shown}."));
         }
+    }
+}
+
+/// Something like a body: whole ones, cut or changed ones, and noise.
+fn bodies() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop_oneof![
+        Just(r#""policy":"orders""#.to_owned()),
+        Just(r#""key":"b""#.to_owned()),
+        Just(r#""checks":[{"policy":"orders","key":"b"}]"#.to_owned()),
+        "\"(policy|key|cost|max_wait_ms|lease|checks|x)\":(-?[0-9]{1,20}|\"[a-z\"]{0,3}|null|\\[|\\{)",
+    ];
+    let object = prop::collection::vec(field, 0..5)
+        .prop_map(|fields| format!("{{{}}}", fields.join(",")).into_bytes());
+    let changed = (object.clone(), any::<prop::sample::Index>(), any::<u8>()).prop_map(
+        |(mut body, at, byte)| {
+            let at = at.index(body.len());
+            body[at] = byte;
+            body
+        },
+    );
+    let cut = (object.clone(), any::<prop::sample::Index>()).prop_map(|(mut body, at)| {
+        body.truncate(at.index(body.len()));
+        body
+    });
+    prop_oneof![object, changed, cut, prop::collection::vec(any::<u8>(), 0..200)]
+}
+
+proptest! {
+    #[test]
+    fn no_body_is_answered_with_anything_but_a_decision_or_a_problem(
+        body in bodies(),
+        path in prop::sample::select(vec![
+            "/v1/check", "/v1/check/batch", "/v1/acquire", "/v1/refund",
+        ]),
+    ) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let service = used().await;
+            let answer = service.post(path, body).await;
+            if answer.status != 200 {
+                answer.problem(answer.status.as_u16());
+                assert_eq!(service.remaining("b").await, 15);
+            }
+            assert!([200, 400, 404].contains(&answer.status.as_u16()), "{}", answer.body);
+            assert_eq!(service.remaining("a").await, 10);
+        });
     }
 }
