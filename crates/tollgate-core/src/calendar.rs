@@ -41,7 +41,10 @@ impl Window {
     pub fn index(self, now: Time) -> u64 {
         match self {
             // The piece before `offset` is window 0.
-            Self::Every { micros, offset } => (now.as_micros() + micros - offset) / micros,
+            Self::Every { micros, offset } => match now.as_micros().checked_sub(offset) {
+                Some(since) => since / micros + 1,
+                None => 0,
+            },
             Self::Months(months) => {
                 months_since_epoch(now.as_micros() / DAY_MICROS) / u64::from(months)
             }

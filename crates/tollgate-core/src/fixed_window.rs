@@ -49,6 +49,14 @@ impl FixedWindow {
         Tally { index: index.max(tally.index), count }
     }
 
+    /// The tally with `cost` more: a request that does not fit into what is left of a window lies
+    /// whole in the next.
+    fn with(&self, tally: Tally, cost: u64) -> Tally {
+        let into = tally.count % self.count();
+        let left_over = if into + cost > self.count() { self.count() - into } else { 0 };
+        Tally { count: tally.count.saturating_add(left_over).saturating_add(cost), ..tally }
+    }
+
     /// From `now` until the first window in which everything in `tally` has its place.
     fn wait(&self, tally: Tally, now: Time) -> Duration {
         let windows = tally.count.div_ceil(self.count()).saturating_sub(1);
@@ -72,7 +80,7 @@ impl Meter for FixedWindow {
         if ask.cost > self.count() || self.count() == 0 {
             return Verdict::never(remaining, self.reset(tally, ask.now));
         }
-        let after = Tally { count: tally.count.saturating_add(ask.cost), ..tally };
+        let after = self.with(tally, ask.cost);
         let wait = self.wait(after, ask.now);
         let patience = match ask.patience {
             Patience::None => Duration::ZERO,
@@ -86,8 +94,7 @@ impl Meter for FixedWindow {
     }
 
     fn spend(&self, tally: &mut Tally, ask: Ask) {
-        *tally = self.current(tally, ask.now);
-        tally.count = tally.count.saturating_add(ask.cost);
+        *tally = self.with(self.current(tally, ask.now), ask.cost);
     }
 
     fn charge(&self, tally: &mut Tally, ask: Ask) {

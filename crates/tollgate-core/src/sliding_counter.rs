@@ -74,15 +74,15 @@ impl SlidingCounter {
 
     /// The first instant, from `now` on, at which the estimate is at most `most`.
     fn reached(&self, tallies: TwoTallies, now: Time, most: u64) -> Time {
-        let start = tallies.index * self.window();
+        let start = tallies.index.saturating_mul(self.window());
         if tallies.current <= most {
             let into = self.down_to(tallies.previous, most - tallies.current);
             if into < self.window() {
-                return Time::from_micros(start + into).max(now);
+                return Time::from_micros(start.saturating_add(into)).max(now);
             }
         }
         let into = self.down_to(tallies.current, most);
-        Time::from_micros(start + self.window() + into).max(now)
+        Time::from_micros(start.saturating_add(self.window()).saturating_add(into)).max(now)
     }
 
     fn reset(&self, tallies: TwoTallies, now: Time) -> Duration {
@@ -135,7 +135,7 @@ impl Meter for SlidingCounter {
 
     fn idle_at(&self, tallies: &TwoTallies) -> Time {
         let windows = if tallies.current > 0 { 2 } else { u64::from(tallies.previous > 0) };
-        Time::from_micros((tallies.index + windows).saturating_mul(self.window()))
+        Time::from_micros(tallies.index.saturating_add(windows).saturating_mul(self.window()))
     }
 
     fn carry(&self, old: &Self, tallies: &TwoTallies, now: Time) -> TwoTallies {

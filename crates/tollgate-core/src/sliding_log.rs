@@ -17,6 +17,8 @@ pub struct SlidingLog {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
     entries: VecDeque<Entry>,
+    /// The sum of all costs, so that a decision does not add up the log.
+    total: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,8 @@ impl Log {
     pub fn from_pairs(pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut entries: Vec<_> = pairs.into_iter().map(|(at, cost)| Entry { at, cost }).collect();
         entries.sort_by_key(|entry| entry.at);
-        Self { entries: entries.into() }
+        let total = entries.iter().map(|entry| entry.cost).sum();
+        Self { entries: entries.into(), total }
     }
 
     /// The times (in microseconds) and costs, oldest first.
@@ -70,6 +73,12 @@ impl SlidingLog {
             .skip_while(move |entry| limit.gone_at(*entry) <= now.as_micros())
     }
 
+    /// How much of it there is. Only what is gone since the last take is walked over.
+    fn used(&self, log: &Log, now: Time) -> u64 {
+        let gone = log.entries.iter().take_while(|entry| self.gone_at(**entry) <= now.as_micros());
+        log.total - gone.map(|entry| entry.cost).sum::<u64>()
+    }
+
     /// When `excess` of what is in the log will have gone.
     fn freed_at(&self, log: &Log, now: Time, mut excess: u64) -> Time {
         for entry in self.live(log, now) {
@@ -83,16 +92,16 @@ impl SlidingLog {
 
     /// The earliest instant at which `cost` more has room.
     fn turn(&self, log: &Log, now: Time, cost: u64) -> Time {
-        let used: u64 = self.live(log, now).map(|entry| entry.cost).sum();
-        match (used + cost).saturating_sub(self.count()) {
+        match (self.used(log, now) + cost).saturating_sub(self.count()) {
             0 => now,
             excess => self.freed_at(log, now, excess),
         }
     }
 
     fn forget(&self, log: &mut Log, now: Time) {
-        while log.entries.front().is_some_and(|entry| self.gone_at(*entry) <= now.as_micros()) {
-            log.entries.pop_front();
+        let gone = |entry: &mut Entry| self.gone_at(*entry) <= now.as_micros();
+        while let Some(entry) = log.entries.pop_front_if(gone) {
+            log.total -= entry.cost;
         }
         // A burst long ago must not hold its memory for ever.
         if log.entries.capacity() > 16 && log.entries.len() * 4 < log.entries.capacity() {
@@ -102,6 +111,7 @@ impl SlidingLog {
 
     fn write(log: &mut Log, at: Time, cost: u64) {
         let at = at.as_micros();
+        log.total += cost;
         match log.entries.back_mut() {
             Some(last) if last.at == at => last.cost += cost,
             Some(last) if last.at > at => {
@@ -117,8 +127,7 @@ impl Meter for SlidingLog {
     type State = Log;
 
     fn check(&self, log: &Log, ask: Ask) -> Verdict {
-        let used: u64 = self.live(log, ask.now).map(|entry| entry.cost).sum();
-        let remaining = self.count().saturating_sub(used);
+        let remaining = self.count().saturating_sub(self.used(log, ask.now));
         let reset = self.idle_at(log).since(ask.now);
         if ask.cost > self.count() || self.count() == 0 {
             return Verdict::never(remaining, reset);
@@ -150,11 +159,11 @@ impl Meter for SlidingLog {
         }
         Self::write(log, ask.now, ask.cost.min(self.count()));
         // Only the newest `count` can ever matter; the rest would be memory for an attacker.
-        let mut excess =
-            log.entries.iter().map(|entry| entry.cost).sum::<u64>().saturating_sub(self.count());
+        let mut excess = log.total.saturating_sub(self.count());
         while let Some(oldest) = log.entries.front_mut().filter(|_| excess > 0) {
             let dropped = oldest.cost.min(excess);
             oldest.cost -= dropped;
+            log.total -= dropped;
             excess -= dropped;
             if oldest.cost == 0 {
                 log.entries.pop_front();
@@ -167,6 +176,7 @@ impl Meter for SlidingLog {
         while let Some(newest) = log.entries.back_mut().filter(|_| cost > 0) {
             let returned = newest.cost.min(cost);
             newest.cost -= returned;
+            log.total -= returned;
             cost -= returned;
             if newest.cost == 0 {
                 log.entries.pop_back();
@@ -181,12 +191,12 @@ impl Meter for SlidingLog {
     fn carry(&self, old: &Self, log: &Log, now: Time) -> Log {
         // Of each entry the same share, rounded up in total and not one by one.
         let (mut before, mut given) = (0, 0);
-        let entries = old.live(log, now).map(|entry| {
+        let pairs = old.live(log, now).map(|entry| {
             before += entry.cost;
             let cost = share(before, old.count(), self.count()) - given;
             given += cost;
-            Entry { at: entry.at, cost }
+            (entry.at, cost)
         });
-        Log { entries: entries.filter(|entry| entry.cost > 0).collect() }
+        Log::from_pairs(pairs.filter(|(_, cost)| *cost > 0))
     }
 }

@@ -68,9 +68,15 @@ impl SlidingWindow {
         now.as_micros() / self.part_micros
     }
 
+    /// The instant that counts at `now`: behind the last place that was given away in the future,
+    /// because what happened long before that place is no longer kept.
+    fn at(&self, tallies: &SubTallies, now: Time) -> Time {
+        now.max(Time::from_micros(tallies.newest.saturating_mul(self.part_micros)))
+    }
+
     /// When a sub-window no longer touches any window that ends now or later.
     const fn gone_at(&self, part: u64) -> u64 {
-        (part + PARTS_U64 + 1).saturating_mul(self.part_micros)
+        part.saturating_add(PARTS_U64 + 1).saturating_mul(self.part_micros)
     }
 
     /// The counts that still matter at `now`, oldest first, each with its number.
@@ -89,6 +95,7 @@ impl SlidingWindow {
 
     /// The earliest instant at which `cost` more has room.
     fn turn(&self, tallies: &SubTallies, now: Time, cost: u64) -> Time {
+        let now = self.at(tallies, now);
         let mut excess = self.used(tallies, now).saturating_add(cost).saturating_sub(self.count());
         for (part, count) in self.live(tallies, now) {
             if excess == 0 {
@@ -133,7 +140,8 @@ impl Meter for SlidingWindow {
     type State = SubTallies;
 
     fn check(&self, tallies: &SubTallies, ask: Ask) -> Verdict {
-        let remaining = self.count().saturating_sub(self.used(tallies, ask.now));
+        let used = self.used(tallies, self.at(tallies, ask.now));
+        let remaining = self.count().saturating_sub(used);
         if ask.cost > self.count() || self.count() == 0 {
             return Verdict::never(remaining, self.reset(tallies, ask.now));
         }

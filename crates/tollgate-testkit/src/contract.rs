@@ -168,9 +168,14 @@ impl<'a, S: Subject> Case<'a, S> {
             self.align().await;
             self.take(limit, "ann", 3).await;
             assert_eq!(self.take(limit, "bob", 1).await.remaining, 2, "{limit:?}");
-            let other = NamedLimit::new("contract another policy", limit.position(), *limit.limit());
+            let other =
+                NamedLimit::new("contract another policy", limit.position(), *limit.limit());
             assert_eq!(self.take(&other, "ann", 1).await.remaining, 2, "{limit:?}");
-            self.subject.store().reset(&[Charge { limit: &other, key: b"ann", cost: 0 }]).await.unwrap();
+            self.subject
+                .store()
+                .reset(&[Charge { limit: &other, key: b"ann", cost: 0 }])
+                .await
+                .unwrap();
         }
     }
 

@@ -48,6 +48,11 @@ fn cpu_time_alone(id: u32) -> io::Result<Duration> {
     fs::read_dir(format!("/proc/{id}/task"))?.map(|task| on_cpu(&task?.path())).sum()
 }
 
+/// How long the current thread has waited, ready to run, for a core that others had.
+pub fn waited_for_core() -> io::Result<Duration> {
+    schedstat(Path::new("/proc/thread-self"), 1)
+}
+
 /// The bytes of memory that process `id` holds right now.
 pub fn resident_bytes(id: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
@@ -60,8 +65,12 @@ pub fn resident_bytes(id: u32) -> io::Result<u64> {
 }
 
 fn on_cpu(task: &Path) -> io::Result<Duration> {
+    schedstat(task, 0)
+}
+
+fn schedstat(task: &Path, field: usize) -> io::Result<Duration> {
     let text = fs::read_to_string(task.join("schedstat"))?;
-    let nanos = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    let nanos = text.split_whitespace().nth(field).and_then(|word| word.parse().ok());
     nanos.map(Duration::from_nanos).ok_or_else(|| unreadable("schedstat"))
 }
 
@@ -93,6 +102,12 @@ mod tests {
     fn a_pinned_program_stays_on_its_core() {
         let mut process = busy_shell("grep Cpus_allowed_list /proc/self/status; exec sleep 1000");
         process.wait_for_output(PATIENCE, "Cpus_allowed_list:\t0\n").unwrap();
+    }
+
+    #[test]
+    fn waiting_for_a_core_only_grows() {
+        let before = waited_for_core().unwrap();
+        assert!(waited_for_core().unwrap() >= before);
     }
 
     #[test]

@@ -41,7 +41,11 @@ pub struct Violation {
 }
 
 /// Looks for a window `[t, t + window)` with more than `limit` wholly inside.
-pub fn check_window(admissions: &[Admission], window: Duration, limit: u64) -> Result<(), Violation> {
+pub fn check_window(
+    admissions: &[Admission],
+    window: Duration,
+    limit: u64,
+) -> Result<(), Violation> {
     let mut by_sent: Vec<_> = admissions.to_vec();
     by_sent.sort_by_key(|one| one.sent);
     let mut by_answered: Vec<_> = (0..by_sent.len()).collect();
@@ -57,7 +61,12 @@ pub fn check_window(admissions: &[Admission], window: Duration, limit: u64) -> R
             entered += 1;
         }
         if inside > limit {
-            return Err(Violation { from: from.sent, span: window, admitted: inside, allowed: limit });
+            return Err(Violation {
+                from: from.sent,
+                span: window,
+                admitted: inside,
+                allowed: limit,
+            });
         }
         if from.answered < end {
             inside -= from.cost;
@@ -77,7 +86,8 @@ pub fn check_bucket(admissions: &[Admission], rate: Rate, burst: u64) -> Result<
         for one in by_answered.iter().filter(|one| one.sent >= from) {
             admitted += one.cost;
             let span = one.answered.since(from);
-            let flowed = span.as_micros() * u128::from(rate.count) / u128::from(rate.period_micros());
+            let flowed =
+                span.as_micros() * u128::from(rate.count) / u128::from(rate.period_micros());
             let allowed = burst + u64::try_from(flowed).unwrap_or(u64::MAX - burst);
             if admitted > allowed {
                 return Err(Violation { from, span, admitted, allowed });
@@ -111,7 +121,9 @@ mod tests {
     fn the_window_check_finds_what_trying_every_start_finds() {
         let mut seed = 1_u64;
         let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         for _ in 0..2_000 {

@@ -21,13 +21,18 @@ pub trait Model {
 pub fn model(limit: &Limit) -> Box<dyn Model> {
     let capacity = limit.capacity();
     let rate = limit.rate();
-    let history = |counts| -> Box<dyn Model> { Box::new(History { taken: Vec::new(), capacity, counts }) };
+    let history =
+        |counts| -> Box<dyn Model> { Box::new(History { taken: Vec::new(), capacity, counts }) };
     match (limit.algorithm(), rate) {
-        (Algorithm::TokenBucket | Algorithm::LeakyBucket, Some(rate)) => Box::new(Bucket::new(rate, capacity)),
+        (Algorithm::TokenBucket | Algorithm::LeakyBucket, Some(rate)) => {
+            Box::new(Bucket::new(rate, capacity))
+        }
         (Algorithm::FixedWindow, Some(rate)) => history(Counts::Aligned(rate.period_micros())),
         (Algorithm::SlidingLog, Some(rate)) => history(Counts::Within(rate.period_micros())),
         (Algorithm::SlidingCounter, Some(rate)) => history(Counts::Weighted(rate.period_micros())),
-        (Algorithm::SlidingWindow, Some(rate)) => history(Counts::Parts(rate.period_micros().div_ceil(36), 36)),
+        (Algorithm::SlidingWindow, Some(rate)) => {
+            history(Counts::Parts(rate.period_micros().div_ceil(36), 36))
+        }
         _ => history(Counts::Within(limit.memory_micros())),
     }
 }
@@ -67,7 +72,8 @@ impl Model for Bucket {
 
     fn refund(&mut self, now: Time, cost: u64) {
         self.flow(now);
-        self.level = (self.level + u128::from(cost) * u128::from(self.rate.period_micros())).min(self.full);
+        self.level =
+            (self.level + u128::from(cost) * u128::from(self.rate.period_micros())).min(self.full);
     }
 }
 

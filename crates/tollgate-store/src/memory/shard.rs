@@ -141,7 +141,14 @@ impl Shard {
 
     /// Drops everything idle and gives memory back.
     pub(super) fn tidy(&mut self, now: Time) {
-        self.sweep(now, usize::MAX);
+        let mut at = 0;
+        while let Some(slot) = self.table.slots().get(at) {
+            if !slot.is_empty() && idle_at(slot) <= now.as_micros() {
+                self.remove(at);
+            } else {
+                at += 1;
+            }
+        }
         self.table.shrink();
         if self.free.len() * 4 > self.listed.len() * 3 {
             self.compact();
@@ -278,7 +285,7 @@ impl Shard {
     }
 
     fn insert(&mut self, id: Id, limit: &Limit, state: State, idle_at: Time, now: Time) {
-        self.sweep(now, SWEPT_PER_INSERT);
+        self.sweep(now);
         for _ in 0..EVICTIONS_MAX {
             if !self.is_full() {
                 break;
@@ -295,7 +302,7 @@ impl Shard {
     fn list(&mut self, state: State, idle_at: Time) -> (u64, u32) {
         let place = self.free.pop().unwrap_or_else(|| {
             if self.listed.len() == self.listed.capacity() {
-                self.listed.reserve_exact(self.listed.len() / 4 + 4);
+                self.listed.reserve_exact(listed_growth(self.listed.len()));
             }
             self.listed.push(State::Fill(Fill::default()));
             u32::try_from(self.listed.len() - 1).expect("a shard holds far fewer than 2^32 keys")
@@ -322,8 +329,8 @@ impl Shard {
     }
 
     /// Looks at the next slots and drops the idle ones.
-    fn sweep(&mut self, now: Time, most: usize) {
-        for _ in 0..most.min(self.table.slots().len()) {
+    fn sweep(&mut self, now: Time) {
+        for _ in 0..SWEPT_PER_INSERT {
             if self.cursor >= self.table.slots().len() {
                 self.cursor = 0;
             }
@@ -354,7 +361,12 @@ impl Shard {
     }
 
     fn is_full(&self) -> bool {
-        let elsewhere = self.bytes() - self.table.bytes();
+        let grown = if self.free.is_empty() && self.listed.len() == self.listed.capacity() {
+            listed_growth(self.listed.len()) * size_of::<State>()
+        } else {
+            0
+        };
+        let elsewhere = self.bytes() - self.table.bytes() + grown;
         self.table.len() >= self.bound.bound.keys
             || self.table.bytes_with_one_more() + elsewhere > self.bound.bound.bytes
     }
@@ -408,6 +420,11 @@ pub(super) enum Restored {
     Packed(u64, u32),
     /// To the list.
     Listed(State, u64),
+}
+
+/// By how many states the list grows: a quarter, as the table does.
+const fn listed_growth(len: usize) -> usize {
+    len / 4 + 4
 }
 
 /// From when on a slot says nothing. A bucket with a remainder is full only at the next tick.
