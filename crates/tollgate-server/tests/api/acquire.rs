@@ -6,7 +6,7 @@ use expect_test::expect;
 use tokio::time::timeout;
 use tollgate_server::ApiSettings;
 
-use crate::service::{pass, service, service_with};
+use crate::service::{POLICIES, pass, service, service_with};
 
 const ONE: &str = r#"{"policy":"one","key":"a","max_wait_ms":1000}"#;
 
@@ -100,7 +100,7 @@ async fn a_policy_in_dry_run_makes_nobody_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn only_so_many_wait_at_once() {
-    let service = service_with(&ApiSettings { waiters_max: 1 });
+    let service = service_with(POLICIES, &ApiSettings { waiters_max: 1 });
     service.post("/v1/acquire", ONE).await;
     let mut waiting = pin!(service.post("/v1/acquire", ONE));
     assert!(timeout(Duration::from_millis(10), &mut waiting).await.is_err());

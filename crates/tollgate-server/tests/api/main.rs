@@ -8,6 +8,7 @@ mod check;
 mod keys;
 mod openapi;
 mod operation;
+mod page;
 mod refund;
 mod service;
 mod sockets;

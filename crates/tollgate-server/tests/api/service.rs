@@ -56,13 +56,17 @@ pub(crate) fn rules(text: &str) -> Rules {
 }
 
 pub(crate) fn service() -> Service {
-    service_with(&ApiSettings::default())
+    service_of(POLICIES)
 }
 
-pub(crate) fn service_with(settings: &ApiSettings) -> Service {
+pub(crate) fn service_of(policies: &str) -> Service {
+    service_with(policies, &ApiSettings::default())
+}
+
+pub(crate) fn service_with(policies: &str, settings: &ApiSettings) -> Service {
     let clock = Arc::new(RuntimeClock(Instant::now()));
     let store = Arc::new(MemoryStore::new(MemoryConfig::default(), clock));
-    let engine = Arc::new(Engine::new(store, rules(POLICIES)));
+    let engine = Arc::new(Engine::new(store, rules(policies)));
     let readiness = Readiness::default();
     let metrics = Arc::new(Metrics::new());
     let api = Api::new(engine.clone(), metrics, readiness.clone(), settings);
