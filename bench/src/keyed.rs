@@ -1,0 +1,137 @@
+//! What one decision costs on a million keys that come in no order, in time and in memory.
+//!
+//! Keys are written into a buffer just before they are asked about, as a front end does with what
+//! it has just received; that costs both sides the same. Every key is there before the clock runs.
+
+use std::{hint::black_box, sync::Barrier, thread, time::Duration};
+
+use tollgate_testkit::{cpu::Core, stopwatch::Stopwatch};
+
+use crate::{
+    allocation,
+    limiters::{Governor, Ours},
+    random::Random,
+    rounds::{Side, compare, figure, ratio},
+};
+
+const KEYS: u64 = 1_000_000;
+const DECISIONS: u64 = 2_000_000;
+
+/// Keys as text of 13 bytes, like many an address or an account.
+pub(crate) fn string_keys() -> anyhow::Result<()> {
+    let ours_ask = |ours: &Ours, key: &TextKey| ours.allows(key.0.as_bytes());
+    let governor_ask = |governor: &Governor<String>, key: &TextKey| governor.allows(&key.0);
+    run("keyed-string", Ours::new(keys())?, ours_ask, Governor::new()?, governor_ask)
+}
+
+/// Keys as numbers.
+pub(crate) fn u64_keys() -> anyhow::Result<()> {
+    let ours_ask = |ours: &Ours, key: &NumberKey| ours.allows(&key.0.to_ne_bytes());
+    let governor_ask = |governor: &Governor<u64>, key: &NumberKey| governor.allows(&key.0);
+    run("keyed-u64", Ours::new(keys())?, ours_ask, Governor::new()?, governor_ask)
+}
+
+fn keys() -> usize {
+    usize::try_from(KEYS).unwrap_or(usize::MAX)
+}
+
+/// A key that is written anew for every decision.
+trait Key: Default {
+    fn set(&mut self, number: u64);
+}
+
+#[derive(Default)]
+struct TextKey(String);
+
+impl Key for TextKey {
+    fn set(&mut self, number: u64) {
+        let mut bytes = std::mem::take(&mut self.0).into_bytes();
+        bytes.clear();
+        bytes.extend_from_slice(b"user-");
+        let mut rest = number;
+        let mut digits = [b'0'; 8];
+        for digit in digits.iter_mut().rev() {
+            *digit += u8::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
+        }
+        bytes.extend_from_slice(&digits);
+        self.0 = String::from_utf8(bytes).unwrap_or_default();
+    }
+}
+
+#[derive(Default)]
+struct NumberKey(u64);
+
+impl Key for NumberKey {
+    fn set(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+fn run<K: Key, A: Sync, B: Sync>(
+    name: &str,
+    ours: A,
+    ours_ask: impl Fn(&A, &K) -> bool + Copy + Send + Sync,
+    governor: B,
+    governor_ask: impl Fn(&B, &K) -> bool + Copy + Send + Sync,
+) -> anyhow::Result<()> {
+    let ours_bytes = fill(|key| ours_ask(&ours, key));
+    let governor_bytes = fill(|key| governor_ask(&governor, key));
+    figure(&format!("{name}-bytes"), "tollgate", ours_bytes, "bytes/key");
+    figure(&format!("{name}-bytes"), "governor", governor_bytes, "bytes/key");
+    ratio(&format!("{name}-bytes-governor"), governor_bytes / ours_bytes);
+    for threads in [1, 2] {
+        let sides = vec![
+            Side::new("tollgate", || nanos(threads, |key| ours_ask(&ours, key))),
+            Side::new("governor", || nanos(threads, |key| governor_ask(&governor, key))),
+        ];
+        let plural = if threads == 1 { "thread" } else { "threads" };
+        compare(&format!("{name}-{threads}-{plural}"), "ns/decision", sides)?;
+    }
+    Ok(())
+}
+
+/// Asks once about every key and gives the bytes that each costs.
+fn fill<K: Key>(ask: impl Fn(&K) -> bool) -> f64 {
+    let before = allocation::held();
+    let mut key = K::default();
+    for number in 0..KEYS {
+        key.set(number);
+        assert!(ask(&key), "the first request of a key must pass");
+    }
+    drop(key);
+    (allocation::held() - before) as f64 / KEYS as f64
+}
+
+/// Nanoseconds per decision while each of `threads` takes `DECISIONS`, each on its own core.
+fn nanos<K: Key>(
+    threads: usize,
+    ask: impl Fn(&K) -> bool + Copy + Send + Sync,
+) -> anyhow::Result<f64> {
+    let barrier = Barrier::new(threads);
+    let elapsed = thread::scope(|scope| {
+        let barrier = &barrier;
+        let running: Vec<_> = (0..threads)
+            .map(|core| scope.spawn(move || on_core(Core(core), barrier, ask)))
+            .collect();
+        running.into_iter().map(|thread| thread.join().expect("no decision panics")).max()
+    });
+    Ok(elapsed.unwrap_or_default().as_nanos() as f64 / DECISIONS as f64)
+}
+
+fn on_core<K: Key>(core: Core, barrier: &Barrier, ask: impl Fn(&K) -> bool) -> Duration {
+    // On a machine with a single core both threads share it, for both sides alike.
+    let _ = core.pin_current_thread();
+    let mut random = Random::new(core.0 as u64 + 1);
+    let mut key = K::default();
+    let mut refused = 0_u64;
+    barrier.wait();
+    let watch = Stopwatch::start();
+    for _ in 0..DECISIONS {
+        key.set(random.below(KEYS));
+        refused += u64::from(!ask(&key));
+    }
+    let elapsed = watch.elapsed();
+    black_box(refused);
+    elapsed
+}
