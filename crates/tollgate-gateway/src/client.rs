@@ -29,6 +29,11 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 /// The largest piece that is read ahead while a request is in flight.
 const AHEAD_MAX: usize = 64 << 10;
 
+/// How long a client that has closed its sending side may still wait for its answer. Whether it
+/// has only finished sending or has hung up cannot be told before something is written to it;
+/// some clients do the former, and whoever did the latter must not hold a place for long.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// One client's connection and the request it is at.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -39,6 +44,8 @@ pub(crate) struct Client {
     pub(crate) peer: IpAddr,
     /// Whether it has sent a request before.
     is_known: bool,
+    /// Whether it has closed its sending side.
+    pub(crate) has_finished: bool,
 }
 
 /// What a client did next.
@@ -67,8 +74,8 @@ pub(crate) enum After {
 
 impl Client {
     pub(crate) fn new(stream: TcpStream, peer: IpAddr) -> Self {
-        let (input, output) = (Input::default(), Output::default());
-        Self { stream, input, output, request: Request::new(), peer, is_known: false }
+        let (input, output, request) = (Input::default(), Output::default(), Request::new());
+        Self { stream, input, output, request, peer, is_known: false, has_finished: false }
     }
 
     /// Waits for the next request.
@@ -147,11 +154,20 @@ impl Client {
 
     /// Whether the client has gone, for all that can be seen now. What it sends meanwhile is
     /// read ahead.
-    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>, buffers: &Buffers) -> bool {
-        while self.input.unread().len() < AHEAD_MAX {
+    pub(crate) fn poll_gone(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffers: &Buffers,
+        watch: &Watch,
+    ) -> bool {
+        while self.input.unread().len() < AHEAD_MAX && !self.has_finished {
             match self.input.poll_fill(cx, &mut self.stream, buffers) {
-                Poll::Ready(Ok(0) | Err(_)) => return true,
+                Poll::Ready(Ok(0)) => {
+                    self.has_finished = true;
+                    watch.set(LAST_WORD);
+                }
                 Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(_)) => return true,
                 Poll::Pending => return false,
             }
         }

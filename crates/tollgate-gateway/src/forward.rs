@@ -185,7 +185,7 @@ impl<'a> Exchange<'a> {
             return Poll::Ready(head);
         }
         if self.watch.is_late() {
-            return Poll::Ready(Err(self.late()));
+            return Poll::Ready(Err(self.late(client)));
         }
         Poll::Pending
     }
@@ -213,12 +213,16 @@ impl<'a> Exchange<'a> {
                 Poll::Ready(Err(error)) => return Err(error.into()),
             }
         }
-        if client.poll_gone(cx, buffers) { Err(Failure::ClientLeft) } else { Ok(()) }
+        if client.poll_gone(cx, buffers, self.watch) { Err(Failure::ClientLeft) } else { Ok(()) }
     }
 
     /// Who is to blame for the silence.
-    fn late(&self) -> Failure {
-        if self.upload.is_read() || !self.link.output.is_written() || !self.takes {
+    fn late(&self, client: &Client) -> Failure {
+        let upstreams_turn =
+            self.upload.is_read() || self.upload.has_data() || !self.link.output.is_written();
+        if client.has_finished {
+            Failure::ClientLeft
+        } else if upstreams_turn || !self.takes {
             Failure::NoAnswer
         } else {
             Failure::ClientSilent
@@ -234,7 +238,7 @@ impl<'a> Exchange<'a> {
     ) -> After {
         let keep = client.request.keep_alive && self.upload.is_done() && !self.watch.is_stopping();
         let framing = rewrite::framing_back(&self.response, &client.request);
-        let keep = keep && framing != Framing::UntilClose;
+        let keep = keep && framing != Framing::UntilClose && !client.has_finished;
         let length = self.link.head_length();
         let head = &self.link.input.unread()[..length];
         rewrite::push_response(

@@ -73,6 +73,11 @@ impl Pump {
         self.body.is_done()
     }
 
+    /// Whether data is here that the receiver has not taken yet.
+    pub(crate) fn has_data(&self) -> bool {
+        self.ready > 0
+    }
+
     /// How much data was passed on.
     pub(crate) fn passed(&self) -> u64 {
         self.passed

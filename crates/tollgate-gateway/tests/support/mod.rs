@@ -3,7 +3,11 @@
 //! Nothing here waits for longer than [`SOON`]: a read that takes longer fails its test.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking"
+)]
 
 use std::{
     io::{self, Read, Write},
