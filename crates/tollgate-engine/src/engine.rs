@@ -28,7 +28,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     rules: ArcSwap<Rules>,
     queues: Queues,
-    released: Notify,
+    released: Arc<Notify>,
     leases: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl Engine {
         // Leases of an earlier run may still be in the store: names go on from the time.
         let leases = AtomicU64::new(store.now().as_micros());
         let rules = ArcSwap::from_pointee(rules);
-        Self { store, rules, queues: Queues::default(), released: Notify::new(), leases }
+        Self { store, rules, queues: Queues::default(), released: Arc::default(), leases }
     }
 
     /// The rules in force.
@@ -68,10 +68,13 @@ impl Engine {
                 asked.push(Asked { policy, key });
             }
         }
-        let mut outcome = self.take_enforced(rules, &asked, 1).await?;
+        let lease = self.lease(&asked);
+        let held = self.hold(rules, &asked, 1, lease);
+        let mut outcome = self.take_enforced(rules, &asked, 1, lease).await?;
         for one in asked.iter().filter(|one| !one.policy.enforce) {
-            self.rehearse(rules, one, 1, &mut outcome).await?;
+            self.rehearse(rules, one, 1, lease, &mut outcome).await?;
         }
+        outcome.held = held.filter(|_| outcome.allowed);
         Ok(outcome)
     }
 
@@ -109,12 +112,16 @@ impl Engine {
         if asked.policy.limits.is_empty() {
             return Ok(Outcome::unlimited());
         }
-        if asked.policy.enforce {
-            return self.take_enforced(rules, std::slice::from_ref(asked), cost).await;
+        let one = std::slice::from_ref(asked);
+        let lease = self.lease(one);
+        let held = self.hold(rules, one, cost, lease);
+        let mut outcome = self.take_enforced(rules, one, cost, lease).await?;
+        if !asked.policy.enforce {
+            let decision = self.rehearse(rules, asked, cost, lease, &mut outcome).await?;
+            outcome.shown =
+                Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
         }
-        let mut outcome = Outcome::unlimited();
-        let decision = self.rehearse(rules, asked, cost, &mut outcome).await?;
-        outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
+        outcome.held = held.filter(|_| outcome.allowed);
         Ok(outcome)
     }
 
@@ -140,7 +147,10 @@ impl Engine {
             // Before the store is asked, so that no release falls between the two.
             let released = self.released.notified();
             let patience = Patience::Micros(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
-            let outcome = self.take_all(&rules, asked, cost, patience).await?;
+            let lease = self.lease(asked);
+            let held = self.hold(&rules, asked, cost, lease);
+            let mut outcome = self.take_all(&rules, asked, cost, patience, lease).await?;
+            outcome.held = held.filter(|_| outcome.allowed);
             let Some(Shown { decision, .. }) = outcome.shown else {
                 return Ok((outcome, Duration::ZERO));
             };
@@ -244,13 +254,14 @@ impl Engine {
         rules: &Arc<Rules>,
         asked: &[Asked<'_>],
         cost: u64,
+        lease: u64,
     ) -> Result<Outcome, CannotDecide> {
         if asked.iter().all(|one| one.policy.enforce) {
-            return self.take_all(rules, asked, cost, Patience::None).await;
+            return self.take_all(rules, asked, cost, Patience::None, lease).await;
         }
         let enforced: SmallVec<[Asked<'_>; INLINE]> =
             asked.iter().filter(|one| one.policy.enforce).cloned().collect();
-        self.take_all(rules, &enforced, cost, Patience::None).await
+        self.take_all(rules, &enforced, cost, Patience::None, lease).await
     }
 
     async fn take_all(
@@ -259,21 +270,30 @@ impl Engine {
         asked: &[Asked<'_>],
         cost: u64,
         patience: Patience,
+        lease: u64,
     ) -> Result<Outcome, CannotDecide> {
         let charges = charges(rules, asked, cost);
         if charges.is_empty() {
             return Ok(Outcome::unlimited());
         }
-        let holds = asked.iter().any(|one| holds_places(one.policy));
-        let lease = if holds { self.leases.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let count_refused = asked.iter().any(|one| one.policy.count_refused);
         let take = Take { charges: &charges, patience, lease, count_refused };
         let decision = self.store.take(take).await?;
-        let held = (holds && decision.allowed && cost > 0)
-            .then(|| Held::new(&self.store, rules, places(asked), lease))
-            .flatten();
         let shown = Some(shown(asked, decision));
-        Ok(Outcome { allowed: decision.allowed, shown, dry_run: SmallVec::new(), held })
+        Ok(Outcome { allowed: decision.allowed, shown, dry_run: SmallVec::new(), held: None })
+    }
+
+    /// A name for the places that a request may hold; 0 where no limit counts what is in flight.
+    fn lease(&self, asked: &[Asked<'_>]) -> u64 {
+        let holds = asked.iter().any(|one| holds_places(one.policy));
+        if holds { self.leases.fetch_add(1, Ordering::Relaxed) } else { 0 }
+    }
+
+    /// What frees those places again. It is made before they are taken, so that a caller who leaves
+    /// in between loses none.
+    fn hold(&self, rules: &Arc<Rules>, asked: &[Asked<'_>], cost: u64, lease: u64) -> Option<Held> {
+        let (store, released) = (&self.store, &self.released);
+        (lease > 0 && cost > 0).then(|| Held::new(store, released, rules, places(asked), lease))
     }
 
     /// Decides a policy in dry run: counted like any other, refusing nothing.
@@ -282,11 +302,13 @@ impl Engine {
         rules: &Arc<Rules>,
         asked: &Asked<'_>,
         cost: u64,
+        lease: u64,
         outcome: &mut Outcome,
     ) -> Result<Decision, CannotDecide> {
         let charges = charges(rules, std::slice::from_ref(asked), cost);
         let count_refused = asked.policy.count_refused;
-        let decision = self.store.take(Take { count_refused, ..Take::now(&charges) }).await?;
+        let decision =
+            self.store.take(Take { count_refused, lease, ..Take::now(&charges) }).await?;
         if !decision.allowed {
             outcome.dry_run.push(asked.policy.index);
         }

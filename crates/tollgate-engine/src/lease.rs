@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, task::Context};
 
+use tokio::sync::Notify;
 use tollgate_core::Algorithm;
 use tollgate_rules::KeyBuf;
 use tollgate_store::{Answer, Charge, Store};
@@ -11,27 +12,28 @@ use crate::Rules;
 /// Places under limits on what is in flight. Dropping it gives them back.
 pub struct Held {
     store: Arc<dyn Store>,
+    /// Whom to tell that places are free.
+    released: Arc<Notify>,
     rules: Arc<Rules>,
     places: Vec<(usize, usize, KeyBuf)>,
     lease: u64,
 }
 
 impl Held {
-    /// What the charges of a request hold; none where no limit counts what is in flight.
+    /// Of the places that a request asks for, those that count what is in flight.
     pub(crate) fn new(
         store: &Arc<dyn Store>,
+        released: &Arc<Notify>,
         rules: &Arc<Rules>,
-        charges: impl Iterator<Item = (usize, usize, KeyBuf)>,
+        asked: impl Iterator<Item = (usize, usize, KeyBuf)>,
         lease: u64,
-    ) -> Option<Self> {
+    ) -> Self {
         let holds = |(policy, limit, _): &(usize, usize, KeyBuf)| {
             rules.limits(*policy)[*limit].limit().algorithm() == Algorithm::Concurrency
         };
-        let places: Vec<_> = charges.filter(holds).collect();
-        if places.is_empty() {
-            return None;
-        }
-        Some(Self { store: store.clone(), rules: rules.clone(), places, lease })
+        let places = asked.filter(holds).collect();
+        let (store, released, rules) = (store.clone(), released.clone(), rules.clone());
+        Self { store, released, rules, places, lease }
     }
 
     /// Keeps the places until the lease ends, and returns its name.
@@ -55,6 +57,7 @@ impl Drop for Held {
             })
             .collect();
         start(self.store.release(&charges, self.lease));
+        self.released.notify_waiters();
     }
 }
 
