@@ -17,9 +17,16 @@ const LEASE: Duration = Duration::from_secs(60);
 pub(super) fn limit(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Limit> {
     let fields = reader.fields(at, &keys::LIMIT)?;
     let names = Algorithm::ALL.map(|algorithm| (algorithm.as_str(), algorithm));
-    let algorithm = reader
+    let chosen = reader
         .required(&fields, "algorithm", "algorithm: token_bucket, or another")
-        .and_then(|at| reader.choice(&at, &names))?;
+        .and_then(|at| reader.choice(&at, &names));
+    let Some(algorithm) = chosen else {
+        // Whichever was meant, the numbers beside it can be looked at all the same.
+        if fields.get("rate").is_some() {
+            rate(reader, &fields);
+        }
+        return None;
+    };
     misplaced(reader, &fields, algorithm);
     match algorithm {
         Algorithm::TokenBucket => bucket(reader, &fields, Limit::token_bucket),
