@@ -137,7 +137,7 @@ impl Client {
             match scan.end(unread) {
                 Ok(Some(length)) if length <= bytes_max => return Poll::Ready(Ok(Some(length))),
                 Ok(None) if unread.len() < bytes_max => {}
-                Ok(_) => return Poll::Ready(Err(too_large(unread))),
+                Ok(_) => return Poll::Ready(Err(too_large(unread, bytes_max))),
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
             match self.input.poll_fill(cx, &mut self.stream, &gateway.buffers) {
@@ -235,8 +235,8 @@ impl Client {
     }
 }
 
-fn too_large(head: &[u8]) -> Refusal {
-    if memchr::memchr(b'\n', head).is_some() {
+fn too_large(head: &[u8], bytes_max: usize) -> Refusal {
+    if memchr::memchr(b'\n', &head[..bytes_max.min(head.len())]).is_some() {
         let detail = "The request's head is larger than allowed.";
         Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
     } else {

@@ -47,8 +47,9 @@ pub(crate) async fn forward(
         Ok(None) => return echo::answer(gateway, client, watch, story, shown).await,
         Err(failure) => return fail(gateway, client, watch, story, shown, failure).await,
     };
-    match exchange.answer_head(client).await {
-        Ok(()) => exchange.pass_answer(client, story, shown).await,
+    let began = exchange.answer_head(client).await;
+    match began.and_then(|()| exchange.begin_answer(client, story, shown)) {
+        Ok(answer) => exchange.pass_answer(client, story, answer).await,
         Err(failure) => fail(gateway, client, watch, story, shown, failure).await,
     }
 }
@@ -89,6 +90,13 @@ struct Exchange<'a> {
     /// Whether the upstream still takes what the client sends.
     takes: bool,
     response: Response,
+}
+
+/// An answer on its way to the client.
+struct Answer {
+    framing: Framing,
+    keep: bool,
+    body: Pump,
 }
 
 impl<'a> Exchange<'a> {
@@ -229,16 +237,19 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Passes the answer on, of which the head is here.
-    async fn pass_answer(
-        mut self,
+    /// Writes the head of the answer for the client, and what has come of the body with it.
+    fn begin_answer(
+        &mut self,
         client: &mut Client,
-        story: &mut Story,
+        story: &Story,
         shown: Shown<'_>,
-    ) -> After {
-        let keep = client.request.keep_alive && self.upload.is_done() && !self.watch.is_stopping();
+    ) -> Result<Answer, Failure> {
         let framing = rewrite::framing_back(&self.response, &client.request);
-        let keep = keep && framing != Framing::UntilClose && !client.has_finished;
+        let keep = client.request.keep_alive
+            && self.upload.is_done()
+            && framing != Framing::UntilClose
+            && !client.has_finished
+            && !self.watch.is_stopping();
         let length = self.link.head_length();
         let head = &self.link.input.unread()[..length];
         rewrite::push_response(
@@ -252,25 +263,40 @@ impl<'a> Exchange<'a> {
             shown,
         );
         self.link.input.consume(length);
-        story.status = self.response.status;
-
-        let mut download = Pump::new(self.response.framing, framing == Framing::Chunked, None);
-        let passed = self.pass_body(client, &mut download).await;
-        story.bytes = download.passed();
-        match passed {
-            Ok(()) => {
+        let mut body = Pump::new(self.response.framing, framing == Framing::Chunked, None);
+        match body.prime(&mut self.link.input, &mut client.output, &self.gateway.buffers) {
+            Ok(()) => Ok(Answer { framing, keep, body }),
+            Err(error) => {
+                // Nothing was sent yet, so the client can still be told.
                 client.output.clear(&self.gateway.buffers);
-                let sent = self.upload.is_done() && self.takes;
-                self.link.finish(self.gateway, &self.upstream, sent && self.response.keep_alive);
-                match (keep, sent) {
-                    (true, _) => After::Keep,
-                    (false, true) if client.input.unread().is_empty() => After::Close,
-                    (false, _) => After::Linger,
-                }
+                Err(Failure::BadBody(error))
             }
-            // The client has gone, or sent something wrong after all.
-            Err(PumpError::To(_)) => After::Close,
-            Err(_) => After::Reset,
+        }
+    }
+
+    /// Passes the answer on.
+    async fn pass_answer(
+        mut self,
+        client: &mut Client,
+        story: &mut Story,
+        mut answer: Answer,
+    ) -> After {
+        story.answered(self.response.status);
+        let passed = self.pass_body(client, &mut answer.body).await;
+        story.bytes = answer.body.passed();
+        client.output.clear(&self.gateway.buffers);
+        if passed.is_err() {
+            // Where only the end of the connection tells the end of the body, it must not look
+            // like one.
+            let is_open_ended = answer.framing == Framing::UntilClose;
+            return if is_open_ended { After::Reset } else { After::Close };
+        }
+        let sent = self.upload.is_done() && self.takes;
+        self.link.finish(self.gateway, &self.upstream, sent && self.response.keep_alive);
+        match (answer.keep, sent) {
+            (true, _) => After::Keep,
+            (false, true) if client.input.unread().is_empty() => After::Close,
+            (false, _) => After::Linger,
         }
     }
 
@@ -280,7 +306,6 @@ impl<'a> Exchange<'a> {
         download: &mut Pump,
     ) -> Result<(), PumpError> {
         let (config, buffers) = (self.gateway.config(), &self.gateway.buffers);
-        download.prime(&mut self.link.input, &mut client.output, buffers)?;
         self.watch.set(config.body_timeout);
         poll_fn(|cx| {
             let ends = Ends {

@@ -103,7 +103,7 @@ impl Reply {
         }
         let is_whole = client.skip_body();
         let keep = is_whole && client.request.keep_alive && !watch.is_stopping();
-        story.status = self.status.as_u16();
+        story.answered(self.status.as_u16());
         let has_body = client.request.method() != Method::HEAD;
         story.bytes = if has_body { self.body.len() as u64 } else { 0 };
         self.push(gateway, client, keep, story);

@@ -25,7 +25,7 @@ pub(crate) struct Story {
     /// Only taken if there is a log to write to.
     began: Option<(Time, Instant)>,
     /// The status of the answer; 0 while there is none.
-    pub(crate) status: u16,
+    status: u16,
     /// Bytes of the answer's body.
     pub(crate) bytes: u64,
     /// The route it takes.
@@ -94,11 +94,19 @@ impl Story {
         }
     }
 
-    /// Counts and logs the request, whose answer has ended one way or the other.
-    pub(crate) fn end(&mut self, gateway: &Gateway, request: Option<&Request>) {
-        let status = if self.status == 0 { CLIENT_LEFT } else { self.status };
+    /// Counts the answer. That is done before a byte of it is sent, so that whoever has it and
+    /// looks at the counters finds it there.
+    pub(crate) fn answered(&mut self, status: u16) {
+        self.status = status;
         let metrics = self.route.map(|route| &self.table.route(route).metrics);
         metrics.unwrap_or(&self.table.no_route).count(status);
+    }
+
+    /// Logs the request, whose answer has ended one way or the other.
+    pub(crate) fn end(&mut self, gateway: &Gateway, request: Option<&Request>) {
+        if self.status == 0 {
+            self.answered(CLIENT_LEFT);
+        }
         if let (Some(log), Some((at, began))) = (&gateway.context.access_log, self.began) {
             let rules = &self.table.rules;
             log.write(&Entry {
@@ -106,7 +114,7 @@ impl Story {
                 client: self.client,
                 method: request.map_or("", |request| request.method().as_str()),
                 path: request.map_or("", Request::path),
-                status,
+                status: self.status,
                 bytes: self.bytes,
                 duration: began.elapsed(),
                 route: self.route.map(|route| &*rules.routes()[route].path),

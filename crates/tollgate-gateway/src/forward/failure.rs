@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     LargeHead,
     #[error("the answer is malformed: {0}")]
     BadAnswer(#[from] BadAnswer),
+    #[error("the answer's body is malformed: {0:?}")]
+    BadBody(PumpError),
     #[error("there is no answer in time")]
     NoAnswer,
 }
@@ -70,7 +72,7 @@ impl Failure {
             Self::Broken(_) | Self::Closed | Self::CutHead => {
                 (StatusCode::BAD_GATEWAY, "The upstream closed the connection without an answer.")
             }
-            Self::LargeHead | Self::BadAnswer(_) => {
+            Self::LargeHead | Self::BadAnswer(_) | Self::BadBody(_) => {
                 (StatusCode::BAD_GATEWAY, "The upstream's answer is malformed.")
             }
             Self::NoAnswer => (StatusCode::GATEWAY_TIMEOUT, "The upstream did not answer in time."),

@@ -44,17 +44,27 @@ pub(crate) fn is_token(text: &[u8]) -> bool {
 
 const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
-    let mut byte = 0;
+    let mut byte = 0_u8;
     while byte < 128 {
-        let char = byte as u8;
-        table[byte] = char.is_ascii_alphanumeric();
+        let is_mark = matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        );
+        table[byte as usize] = is_mark || byte.is_ascii_alphanumeric();
         byte += 1;
-    }
-    let marks = b"!#$%&'*+-.^_`|~";
-    let mut i = 0;
-    while i < marks.len() {
-        table[marks[i] as usize] = true;
-        i += 1;
     }
     table
 };
