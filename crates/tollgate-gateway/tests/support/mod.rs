@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use socket2::{Domain, Socket, Type};
 use tollgate_engine::{Engine, Rules};
 use tollgate_gateway::{Context, Gateway, Settings};
 use tollgate_listen::{DrainReport, Sockets, Workers};
@@ -253,6 +254,7 @@ pub fn value<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 pub struct Upstream {
     pub addr: SocketAddr,
     seen: mpsc::Receiver<String>,
+    _taken: Option<Socket>,
 }
 
 /// One connection to it.
@@ -278,7 +280,7 @@ impl Upstream {
                 thread::spawn(move || serve(connection));
             }
         });
-        Self { addr, seen }
+        Self { addr, seen, _taken: None }
     }
 
     /// Answers every request with `answer`, on kept connections.
@@ -296,10 +298,12 @@ impl Upstream {
         Self::answering(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
     }
 
-    /// An address that nobody listens on.
+    /// An address that is taken, so that nobody else can have it, but that nobody listens on.
     pub fn dead() -> Self {
-        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        Self { addr, seen: mpsc::channel().1 }
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        let addr = socket.local_addr().unwrap().as_socket().unwrap();
+        Self { addr, seen: mpsc::channel().1, _taken: Some(socket) }
     }
 
     pub fn url(&self) -> String {
