@@ -1,5 +1,7 @@
 //! ARCHITECTURE.md tells the truth, and crates depend only on what they may know.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
+
 use std::{
     collections::BTreeSet,
     env, fs,
