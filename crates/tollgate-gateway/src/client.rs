@@ -42,6 +42,8 @@ pub(crate) struct Client {
     pub(crate) output: Output,
     pub(crate) request: Request,
     pub(crate) peer: IpAddr,
+    /// The peer's address as upstreams are told it.
+    pub(crate) peer_text: Box<str>,
     /// Whether it has sent a request before.
     is_known: bool,
     /// Whether it has closed its sending side.
@@ -75,7 +77,16 @@ pub(crate) enum After {
 impl Client {
     pub(crate) fn new(stream: TcpStream, peer: IpAddr) -> Self {
         let (input, output, request) = (Input::default(), Output::default(), Request::new());
-        Self { stream, input, output, request, peer, is_known: false, has_finished: false }
+        Self {
+            stream,
+            input,
+            output,
+            request,
+            peer,
+            peer_text: peer.to_canonical().to_string().into(),
+            is_known: false,
+            has_finished: false,
+        }
     }
 
     /// Waits for the next request.

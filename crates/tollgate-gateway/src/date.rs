@@ -24,7 +24,7 @@ impl DateCache {
         if self.second.replace(second) != second || text.is_empty() {
             text.clear();
             let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
-            write!(text, "date: {date}\r\n").expect("writing to a string cannot fail");
+            write!(text, "Date: {date}\r\n").expect("writing to a string cannot fail");
         }
         out.extend_from_slice(text.as_bytes());
     }
@@ -44,9 +44,9 @@ mod tests {
     #[test]
     fn the_text_follows_the_second() {
         let cache = DateCache::default();
-        check(&cache, 0, "date: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
-        check(&cache, 784_111_777_000_000, "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
-        check(&cache, 784_111_777_999_999, "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
-        check(&cache, 784_111_778_000_000, "date: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
+        check(&cache, 0, "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
+        check(&cache, 784_111_777_000_000, "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+        check(&cache, 784_111_777_999_999, "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+        check(&cache, 784_111_778_000_000, "Date: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
     }
 }

@@ -23,19 +23,18 @@ pub(crate) async fn answer(
     story: &mut Story,
     shown: Shown<'_>,
 ) -> After {
-    let id = story.id(&client.request).to_owned();
     let length = match length(gateway, client, watch).await {
         Ok(length) => length,
         Err(status) => {
             client.request.keep_alive = false;
-            let reply = Reply::problem(status, &id).with_limit(shown);
+            let reply = Reply::problem(gateway, status, story).with_limit(shown);
             return reply.send(gateway, client, watch, story).await;
         }
     };
     let text = format!("{:#}\n", told(client, story, length));
     // The body was read here, so that none is left to skip.
     client.request.framing = crate::h1::body::Framing::Empty;
-    Reply::json(text).with_limit(shown).send(gateway, client, watch, story).await
+    Reply::json(gateway, &text).with_limit(shown).send(gateway, client, watch, story).await
 }
 
 fn told(client: &Client, story: &Story, length: u64) -> Value {
@@ -53,7 +52,7 @@ fn told(client: &Client, story: &Story, length: u64) -> Value {
         "headers": headers,
         "body_bytes": length,
         "client": story.client.to_string(),
-        "correlation_id": story.id(request),
+        "correlation_id": story.id.as_str(),
     })
 }
 

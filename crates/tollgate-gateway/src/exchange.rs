@@ -2,10 +2,10 @@
 
 use std::{net::IpAddr, rc::Rc};
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use tokio::time::Instant;
 use tollgate_engine::Outcome;
-use tollgate_http::client_addr::X_FORWARDED_FOR;
+use tollgate_http::client_addr::Source;
 use tollgate_listen::Watch;
 use tollgate_rules::{Attributes, RouteMatch};
 
@@ -26,8 +26,7 @@ use crate::{
 pub(crate) async fn serve(gateway: &Gateway, client: &mut Client, watch: &Watch) -> After {
     let table = gateway.table();
     let whose = whose(gateway, client);
-    let mut story = Story::begin(gateway, Rc::clone(&table), whose);
-    story.identify(Some(&client.request));
+    let mut story = Story::begin(gateway, Rc::clone(&table), whose, Some(&client.request));
     let after = match judge(gateway, &table, &client.request, &mut story).await {
         Ok((route, outcome)) => {
             let shown = outcome.shown.as_ref();
@@ -52,9 +51,8 @@ pub(crate) async fn refuse(
     // What was read of it is not to be trusted in any way.
     client.request = Request::new();
     client.request.keep_alive = false;
-    let mut story = Story::begin(gateway, gateway.table(), client.peer.to_canonical());
-    story.identify(None);
-    let reply = Reply::detailed(refusal.status, refusal.detail, story.id(&client.request));
+    let mut story = Story::begin(gateway, gateway.table(), client.peer.to_canonical(), None);
+    let reply = Reply::detailed(gateway, refusal.status, refusal.detail, &story);
     reply.send(gateway, client, watch, &mut story).await;
     story.end(gateway, None);
     After::Linger
@@ -62,21 +60,15 @@ pub(crate) async fn refuse(
 
 /// The client's address. Headers are only looked at if the peer may speak for others.
 fn whose(gateway: &Gateway, client: &Client) -> IpAddr {
-    let mut headers = HeaderMap::new();
-    if gateway.trusts(client.peer) {
-        let request = &client.request;
-        for line in request.lines() {
-            let name = match line.known {
-                Name::XForwardedFor => X_FORWARDED_FOR,
-                Name::Forwarded => http::header::FORWARDED,
-                _ => continue,
-            };
-            if let Ok(value) = HeaderValue::from_bytes(line.value(request.bytes())) {
-                headers.append(name, value);
-            }
-        }
-    }
-    gateway.client_addr.of(client.peer, &headers)
+    let request = &client.request;
+    let header = match gateway.client_addr.source() {
+        Source::XForwardedFor => Name::XForwardedFor,
+        Source::Forwarded => Name::Forwarded,
+    };
+    gateway.client_addr.of_lines(client.peer, || {
+        let lines = request.lines().filter(move |line| line.known == header);
+        lines.map(|line| line.value(request.bytes()))
+    })
 }
 
 /// The route a request may take, or the answer it gets instead.
@@ -91,12 +83,12 @@ async fn judge(
     let route = match table.rules.matches(method, request.host(), request.path()) {
         RouteMatch::Found(route) => route,
         RouteMatch::WrongMethod(allowed) => {
-            return Err(Reply::wrong_method(&allowed, story.id(request)));
+            return Err(Reply::wrong_method(gateway, &allowed, story));
         }
-        RouteMatch::None => return Err(Reply::problem(StatusCode::NOT_FOUND, story.id(request))),
+        RouteMatch::None => return Err(Reply::problem(gateway, StatusCode::NOT_FOUND, story)),
         RouteMatch::BadPath => {
             let detail = "The path can be read in more than one way.";
-            return Err(Reply::detailed(StatusCode::BAD_REQUEST, detail, story.id(request)));
+            return Err(Reply::detailed(gateway, StatusCode::BAD_REQUEST, detail, story));
         }
     };
     story.route = Some(route.index);
@@ -109,7 +101,7 @@ async fn judge(
     match outcome.shown.filter(|_| !outcome.allowed) {
         Some(shown) => {
             let prepared = table.prepared(shown.policy, shown.limit);
-            Err(Reply::limited(prepared, &shown.decision, request, story.id(request)))
+            Err(Reply::limited(gateway, prepared, &shown.decision, request, story))
         }
         None => Ok((route.index, outcome)),
     }

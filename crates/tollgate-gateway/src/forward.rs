@@ -65,7 +65,7 @@ async fn fail(
 ) -> After {
     let Some((status, detail)) = failure.answer() else { return After::Close };
     tracing::debug!(
-        correlation_id = story.id(&client.request),
+        correlation_id = %story.id,
         upstream = story.upstream.as_ref().map(|upstream| &*upstream.authority),
         cause = %failure,
         "a request was not passed on"
@@ -73,7 +73,7 @@ async fn fail(
     if failure.is_mid_body() {
         client.request.keep_alive = false;
     }
-    let reply = Reply::detailed(status, detail, story.id(&client.request)).with_limit(shown);
+    let reply = Reply::detailed(gateway, status, detail, story).with_limit(shown);
     match reply.send(gateway, client, watch, story).await {
         After::Close if failure.is_mid_body() => After::Linger,
         after => after,
@@ -120,7 +120,7 @@ impl<'a> Exchange<'a> {
         };
         let out = link.output.buffer(&gateway.buffers);
         let trusted = gateway.trusts(client.peer);
-        rewrite::push_request(out, request, client.peer, trusted, story, &upstream.authority);
+        rewrite::push_request(out, client, trusted, story, &upstream.authority);
         let mut upload = Pump::new(request.framing, request.framing == Framing::Chunked, max);
         upload.prime(&mut client.input, &mut link.output, &gateway.buffers)?;
         if request.expects_continue && !upload.is_read() {

@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use http::HeaderMap;
 use tokio::net::TcpStream;
 use tollgate_core::Clock;
 use tollgate_engine::Engine;
@@ -57,8 +56,6 @@ pub struct Gateway {
     pub(crate) buffers: Buffers,
     pub(crate) upstreams: Upstreams,
     pub(crate) date: DateCache,
-    /// For headers that others write into a map; kept so that it allocates only once.
-    pub(crate) headers: RefCell<HeaderMap>,
     /// Whether the last decision failed; said once, not for every request.
     pub(crate) undecided: Cell<bool>,
     table: RefCell<Rc<Table>>,
@@ -75,7 +72,6 @@ impl Gateway {
             client_addr: client_addr(&context.settings.client),
             buffers: Buffers::default(),
             date: DateCache::default(),
-            headers: RefCell::default(),
             undecided: Cell::default(),
             table: RefCell::new(table),
             upstreams,

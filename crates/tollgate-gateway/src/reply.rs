@@ -1,14 +1,12 @@
 //! Answers that are ours: problem documents, refusals by a limit, the echo.
+//!
+//! They are written into buffers of the worker, so that a refusal under attack allocates nothing.
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use tollgate_core::Decision;
-use tollgate_http::{
-    cors,
-    problem::{self, Problem},
-};
+use tollgate_http::{cors, problem::Problem};
 use tollgate_listen::Watch;
 
 use crate::{
@@ -23,69 +21,79 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Reply {
     status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
+    /// Header lines, each with its line break.
+    lines: Vec<u8>,
+    body: Vec<u8>,
 }
 
+const PROBLEM: &[u8] = b"Content-Type: application/problem+json\r\n";
+
 impl Reply {
+    fn new(gateway: &Gateway, status: StatusCode, content_type: &[u8]) -> Self {
+        let mut lines = gateway.buffers.take();
+        lines.extend_from_slice(content_type);
+        Self { status, lines, body: gateway.buffers.take() }
+    }
+
     /// A problem in its usual words.
-    pub(crate) fn problem(status: StatusCode, id: &str) -> Self {
-        Self::of(&Problem::of(status), id)
+    pub(crate) fn problem(gateway: &Gateway, status: StatusCode, story: &Story) -> Self {
+        Self::of(gateway, &Problem::of(status), story)
     }
 
     /// A problem in words of its own.
     pub(crate) fn detailed(
+        gateway: &Gateway,
         status: StatusCode,
         detail: impl Into<Cow<'static, str>>,
-        id: &str,
+        story: &Story,
     ) -> Self {
-        Self::of(&Problem::new(status, detail), id)
+        Self::of(gateway, &Problem::new(status, detail), story)
     }
 
-    fn of(problem: &Problem<'_>, id: &str) -> Self {
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, problem::CONTENT_TYPE)]);
-        Self { status: problem.status, headers, body: problem.body(id) }
+    fn of(gateway: &Gateway, problem: &Problem<'_>, story: &Story) -> Self {
+        let mut reply = Self::new(gateway, problem.status, PROBLEM);
+        problem.push(story.id.as_str(), &mut reply.body);
+        reply
     }
 
     /// The path is served, but with these methods only.
-    pub(crate) fn wrong_method(allowed: &[Method], id: &str) -> Self {
-        let mut reply = Self::problem(StatusCode::METHOD_NOT_ALLOWED, id);
+    pub(crate) fn wrong_method(gateway: &Gateway, allowed: &[Method], story: &Story) -> Self {
+        let mut reply = Self::problem(gateway, StatusCode::METHOD_NOT_ALLOWED, story);
         let allowed: Vec<_> = allowed.iter().map(Method::as_str).collect();
-        if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
-            reply.headers.insert(header::ALLOW, allowed);
-        }
+        push_line(&mut reply.lines, b"Allow", allowed.join(", ").as_bytes());
         reply
     }
 
     /// A limit has refused.
     pub(crate) fn limited(
+        gateway: &Gateway,
         prepared: &Prepared,
         decision: &Decision,
         request: &Request,
-        id: &str,
+        story: &Story,
     ) -> Self {
         let mut reply = if is_grpc(request) {
-            grpc_exhausted(decision)
+            grpc_exhausted(gateway, decision)
         } else {
-            let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, problem::CONTENT_TYPE)]);
-            let body = prepared.quota.body(decision, id);
-            Self { status: StatusCode::TOO_MANY_REQUESTS, headers, body }
+            let mut reply = Self::new(gateway, StatusCode::TOO_MANY_REQUESTS, PROBLEM);
+            prepared.quota.push(decision, story.id.as_str(), &mut reply.body);
+            reply
         };
-        prepared.headers.write(decision, &mut reply.headers);
+        prepared.headers.push_lines(decision, false, &mut reply.lines);
         reply
     }
 
     /// What `body` says, as JSON.
-    pub(crate) fn json(body: impl Into<Bytes>) -> Self {
-        let json = HeaderValue::from_static("application/json");
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
-        Self { status: StatusCode::OK, headers, body: body.into() }
+    pub(crate) fn json(gateway: &Gateway, body: &str) -> Self {
+        let mut reply = Self::new(gateway, StatusCode::OK, b"Content-Type: application/json\r\n");
+        reply.body.extend_from_slice(body.as_bytes());
+        reply
     }
 
     /// Adds what a limit says.
     pub(crate) fn with_limit(mut self, shown: Option<(&Prepared, &Decision)>) -> Self {
         if let Some((prepared, decision)) = shown {
-            prepared.headers.write(decision, &mut self.headers);
+            prepared.headers.push_lines(decision, false, &mut self.lines);
         }
         self
     }
@@ -99,14 +107,14 @@ impl Reply {
         story: &mut Story,
     ) -> After {
         if let Some(origin) = client.request.known(Name::Origin) {
-            self.let_scripts_read(origin);
+            cors::push_lines(origin, &mut self.lines);
         }
         let is_whole = client.skip_body();
         let keep = is_whole && client.request.keep_alive && !watch.is_stopping();
         story.answered(self.status.as_u16());
-        let has_body = client.request.method() != Method::HEAD;
-        story.bytes = if has_body { self.body.len() as u64 } else { 0 };
-        self.push(gateway, client, keep, story);
+        story.bytes = self.push(gateway, client, keep, story);
+        gateway.buffers.give(self.lines);
+        gateway.buffers.give(self.body);
         match (client.flush(gateway, watch).await, keep) {
             (true, true) => After::Keep,
             (true, false) if is_whole && client.input.unread().is_empty() => After::Close,
@@ -115,13 +123,8 @@ impl Reply {
         }
     }
 
-    fn let_scripts_read(&mut self, origin: &[u8]) {
-        let Ok(origin) = HeaderValue::from_bytes(origin) else { return };
-        let request = HeaderMap::from_iter([(header::ORIGIN, origin)]);
-        cors::let_scripts_read(&request, &mut self.headers);
-    }
-
-    fn push(&self, gateway: &Gateway, client: &mut Client, keep: bool, story: &Story) {
+    /// Writes the answer; gives the length of its body.
+    fn push(&self, gateway: &Gateway, client: &mut Client, keep: bool, story: &Story) -> u64 {
         let Client { output, request, .. } = client;
         let out = output.buffer(&gateway.buffers);
         out.extend_from_slice(b"HTTP/1.1 ");
@@ -129,16 +132,17 @@ impl Reply {
         out.push(b' ');
         out.extend_from_slice(self.status.canonical_reason().unwrap_or_default().as_bytes());
         out.extend_from_slice(b"\r\n");
-        push_map(out, &self.headers);
-        push_line(out, b"x-correlation-id", story.id(request).as_bytes());
-        let length = itoa::Buffer::new().format(self.body.len()).as_bytes().to_owned();
-        push_line(out, b"content-length", &length);
+        out.extend_from_slice(&self.lines);
+        push_line(out, b"X-Correlation-ID", story.id.as_bytes());
+        push_length(out, self.body.len() as u64);
         gateway.date.push(gateway.context.clock.now(), out);
         push_connection(out, keep, request.is_old);
         out.extend_from_slice(b"\r\n");
-        if request.method() != Method::HEAD {
-            out.extend_from_slice(&self.body);
+        if request.method() == Method::HEAD {
+            return 0;
         }
+        out.extend_from_slice(&self.body);
+        self.body.len() as u64
     }
 }
 
@@ -150,19 +154,17 @@ pub(crate) fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends every line of a map.
-pub(crate) fn push_map(out: &mut Vec<u8>, headers: &HeaderMap) {
-    for (name, value) in headers {
-        push_line(out, name.as_str().as_bytes(), value.as_bytes());
-    }
+/// Appends the line that tells a body's length.
+pub(crate) fn push_length(out: &mut Vec<u8>, length: u64) {
+    push_line(out, b"Content-Length", itoa::Buffer::new().format(length).as_bytes());
 }
 
 /// Says what becomes of the connection, where that is not what the version implies.
 pub(crate) fn push_connection(out: &mut Vec<u8>, keep: bool, is_old: bool) {
     if !keep {
-        out.extend_from_slice(b"connection: close\r\n");
+        out.extend_from_slice(b"Connection: close\r\n");
     } else if is_old {
-        out.extend_from_slice(b"connection: keep-alive\r\n");
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
     }
 }
 
@@ -175,16 +177,17 @@ fn is_grpc(request: &Request) -> bool {
 
 /// A gRPC client looks for its status beside a 200; of any other HTTP status it makes an error of
 /// its own choosing, and most then retry at once.
-fn grpc_exhausted(decision: &Decision) -> Reply {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-status", HeaderValue::from_static("8"));
-    headers.insert("grpc-message", HeaderValue::from_static("Rate limit exceeded."));
+fn grpc_exhausted(gateway: &Gateway, decision: &Decision) -> Reply {
+    let content_type = b"Content-Type: application/grpc\r\n";
+    let mut reply = Reply::new(gateway, StatusCode::OK, content_type);
+    push_line(&mut reply.lines, b"grpc-status", b"8");
+    push_line(&mut reply.lines, b"grpc-message", b"Rate limit exceeded.");
     // A negative push-back tells the client not to retry at all.
     let pushback = decision
         .retry_after
         .duration()
         .map_or(-1, |wait| i64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX));
-    headers.insert("grpc-retry-pushback-ms", HeaderValue::from(pushback));
-    Reply { status: StatusCode::OK, headers, body: Bytes::new() }
+    let mut number = itoa::Buffer::new();
+    push_line(&mut reply.lines, b"grpc-retry-pushback-ms", number.format(pushback).as_bytes());
+    reply
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, rc::Rc};
 use tokio::time::Instant;
 use tollgate_core::Time;
 use tollgate_engine::Outcome;
-use tollgate_http::{CorrelationId, correlation_id};
+use tollgate_http::CorrelationId;
 use tollgate_telemetry::access_log::Entry;
 
 use crate::{
@@ -20,8 +20,8 @@ pub(crate) struct Story {
     table: Rc<Table>,
     /// Whose it is.
     pub(crate) client: IpAddr,
-    /// A made id; without it the client's own is kept.
-    made_id: Option<CorrelationId>,
+    /// By which it is found in other logs.
+    pub(crate) id: CorrelationId,
     /// Only taken if there is a log to write to.
     began: Option<(Time, Instant)>,
     /// The status of the answer; 0 while there is none.
@@ -42,12 +42,19 @@ pub(crate) struct Story {
 const CLIENT_LEFT: u16 = 499;
 
 impl Story {
-    pub(crate) fn begin(gateway: &Gateway, table: Rc<Table>, client: IpAddr) -> Self {
+    /// Begins with a request that was read, or with something that is none.
+    pub(crate) fn begin(
+        gateway: &Gateway,
+        table: Rc<Table>,
+        client: IpAddr,
+        request: Option<&Request>,
+    ) -> Self {
+        let id = request.and_then(|request| request.known(Name::CorrelationId));
         let logs = gateway.context.access_log.is_some();
         Self {
             table,
             client,
-            made_id: None,
+            id: CorrelationId::of_value(id),
             began: logs.then(|| (gateway.context.clock.now(), Instant::now())),
             status: 0,
             bytes: 0,
@@ -56,25 +63,6 @@ impl Story {
             limited: false,
             dry_run_limited: false,
             upstream: None,
-        }
-    }
-
-    /// Keeps the caller's correlation id if it is sane, makes one if not.
-    pub(crate) fn identify(&mut self, request: Option<&Request>) {
-        let given = request.and_then(|request| request.known(Name::CorrelationId));
-        if !given.is_some_and(correlation_id::is_sane) {
-            self.made_id = Some(CorrelationId::make());
-        }
-    }
-
-    /// The correlation id.
-    pub(crate) fn id<'a>(&'a self, request: &'a Request) -> &'a str {
-        match &self.made_id {
-            Some(id) => id.as_str(),
-            None => {
-                let given = request.known(Name::CorrelationId).unwrap_or_default();
-                std::str::from_utf8(given).unwrap_or_default()
-            }
         }
     }
 
@@ -122,11 +110,7 @@ impl Story {
                 limited: self.limited,
                 dry_run_limited: self.dry_run_limited,
                 upstream: self.upstream.as_ref().map(|upstream| &*upstream.authority),
-                correlation_id: match (&self.made_id, request) {
-                    (Some(id), _) => id.as_str(),
-                    (None, Some(request)) => self.id(request),
-                    (None, None) => "",
-                },
+                correlation_id: self.id.as_str(),
             });
         }
     }

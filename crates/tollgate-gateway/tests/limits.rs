@@ -56,12 +56,12 @@ fn a_request_that_passes_is_told_its_limit() {
     expect![[r#"
         HTTP/1.1 200 OK
         Retry-After: 5
-        x-ratelimit-limit: 10
-        x-ratelimit-remaining: 14
-        x-ratelimit-reset: 1794787201
-        x-correlation-id: id
-        date: Mon, 16 Nov 2026 00:00:00 GMT
-        content-length: 0
+        X-RateLimit-Limit: 10
+        X-RateLimit-Remaining: 14
+        X-RateLimit-Reset: 1794787201
+        X-Correlation-ID: id
+        Date: Mon, 16 Nov 2026 00:00:00 GMT
+        Content-Length: 0
 
     "#]]
     .assert_eq(&client.answer().head.replace('\r', ""));
@@ -76,16 +76,16 @@ fn a_refusal_tells_why_and_until_when() {
     let answer = gateway.ask("GET / HTTP/1.1\r\nHost: a\r\nX-Correlation-ID: id\r\n\r\n");
     expect![[r#"
         HTTP/1.1 429 Too Many Requests
-        content-type: application/problem+json
-        x-ratelimit-limit: 1
-        x-ratelimit-remaining: 0
-        x-ratelimit-reset: 1794790800
-        cache-control: no-store
-        retry-after: 3600
-        access-control-expose-headers: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, retry-after, x-correlation-id
-        x-correlation-id: id
-        content-length: 342
-        date: Mon, 16 Nov 2026 00:00:00 GMT
+        Content-Type: application/problem+json
+        X-RateLimit-Limit: 1
+        X-RateLimit-Remaining: 0
+        X-RateLimit-Reset: 1794790800
+        Cache-Control: no-store
+        Retry-After: 3600
+        Access-Control-Expose-Headers: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, retry-after, x-correlation-id
+        X-Correlation-ID: id
+        Content-Length: 342
+        Date: Mon, 16 Nov 2026 00:00:00 GMT
 
     "#]].assert_eq(&answer.head.replace('\r', ""));
     expect![[r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"detail":"Rate limit exceeded. Try again in 3600 seconds.","correlationId":"id","policy":"one","violated-policies":["one"],"algorithm":"fixed_window","rate":"1/h","limit":1,"remaining":0,"retryAfter":3600,"retryAfterMs":3600000}"#]]
@@ -200,7 +200,7 @@ fn a_script_may_read_the_limit_where_it_may_read_the_answer() {
     let head = gateway.get("/").head;
     assert_eq!(head.matches("llow-Origin").count(), 1, "{head}");
     assert!(head.contains("Access-Control-Expose-Headers: X-Mine\r\n"), "{head}");
-    assert!(head.contains("access-control-expose-headers: x-ratelimit-limit, "), "{head}");
+    assert!(head.contains("Access-Control-Expose-Headers: x-ratelimit-limit, "), "{head}");
 }
 
 // covers: C4

@@ -22,6 +22,9 @@ use tokio::{sync::Notify, time::Instant};
 /// A walk over ten thousand connections takes some 50 µs; twenty a second cannot be measured.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
+const TICKS_A_SECOND: u64 = 20;
+const _: () = assert!(TICK.as_millis() as u64 * TICKS_A_SECOND == 1_000);
+
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
@@ -100,8 +103,11 @@ impl Watch {
     }
 }
 
+/// Rounded up. Seconds apart from their parts, since a division of 128 bits would be the dearest
+/// part of setting a deadline.
 fn ticks(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX)
+    let parts = duration.subsec_nanos().div_ceil(TICK.subsec_nanos());
+    duration.as_secs().saturating_mul(TICKS_A_SECOND).saturating_add(u64::from(parts))
 }
 
 /// All connections of one worker.

@@ -3,44 +3,40 @@
 //! No `Via` is added: several servers stop compressing when they see one, and no peer sends it by
 //! default. The client's `Host` is kept, since that is what it asked for.
 
-use std::{io::Write as _, net::IpAddr};
-
-use http::header;
-
 use super::Shown;
 use crate::{
     client::Client,
     gateway::Gateway,
     h1::{body::Framing, head::Line, name::Name, request::Request, response::Response},
-    reply::{push_connection, push_line, push_map},
+    reply::{push_connection, push_length, push_line},
     story::Story,
 };
 
 /// Writes the head that goes to the upstream.
 pub(crate) fn push_request(
     out: &mut Vec<u8>,
-    request: &Request,
-    peer: IpAddr,
+    client: &Client,
     trusted: bool,
     story: &Story,
     authority: &str,
 ) {
+    let request = &client.request;
     let bytes = request.bytes();
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(request.target().as_bytes());
+    out.extend_from_slice(request.target());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    push_line(out, b"host", request.host().unwrap_or(authority).as_bytes());
+    push_line(out, b"Host", request.host_bytes().unwrap_or(authority.as_bytes()));
     for line in request.lines() {
         if passes_on(request, line, trusted) {
             out.extend_from_slice(line.text(bytes));
             out.extend_from_slice(b"\r\n");
         }
     }
-    push_forwarded(out, request, peer, trusted);
-    push_line(out, b"x-correlation-id", story.id(request).as_bytes());
+    push_forwarded(out, client, trusted);
+    push_line(out, b"X-Correlation-ID", story.id.as_bytes());
     if request.wants_trailers {
-        out.extend_from_slice(b"te: trailers\r\nconnection: te\r\n");
+        out.extend_from_slice(b"TE: trailers\r\nConnection: TE\r\n");
     }
     push_framing(out, request.framing);
     out.extend_from_slice(b"\r\n");
@@ -57,9 +53,10 @@ fn passes_on(request: &Request, line: &Line, trusted: bool) -> bool {
 }
 
 /// Tells the upstream who asked, for what host and how.
-fn push_forwarded(out: &mut Vec<u8>, request: &Request, peer: IpAddr, trusted: bool) {
+fn push_forwarded(out: &mut Vec<u8>, client: &Client, trusted: bool) {
+    let request = &client.request;
     let bytes = request.bytes();
-    out.extend_from_slice(b"x-forwarded-for: ");
+    out.extend_from_slice(b"X-Forwarded-For: ");
     let mut has = (false, false);
     for line in request.lines() {
         match line.known {
@@ -72,23 +69,21 @@ fn push_forwarded(out: &mut Vec<u8>, request: &Request, peer: IpAddr, trusted: b
             _ => {}
         }
     }
-    write!(out, "{}\r\n", peer.to_canonical()).expect("writing to a buffer cannot fail");
+    out.extend_from_slice(client.peer_text.as_bytes());
+    out.extend_from_slice(b"\r\n");
     if !has.0 {
-        out.extend_from_slice(b"x-forwarded-proto: http\r\n");
+        out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
     }
-    if let (false, Some(host)) = (has.1, request.host()) {
-        push_line(out, b"x-forwarded-host", host.as_bytes());
+    if let (false, Some(host)) = (has.1, request.host_bytes()) {
+        push_line(out, b"X-Forwarded-Host", host);
     }
 }
 
 fn push_framing(out: &mut Vec<u8>, framing: Framing) {
     match framing {
         Framing::Empty | Framing::UntilClose => {}
-        Framing::Length(length) => {
-            let mut number = itoa::Buffer::new();
-            push_line(out, b"content-length", number.format(length).as_bytes());
-        }
-        Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        Framing::Length(length) => push_length(out, length),
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
 }
 
@@ -122,13 +117,15 @@ pub(crate) fn push_response(
     let mut opens = false;
     for line in response.lines() {
         opens |= line.known == Name::AccessControlAllowOrigin;
-        if comes_back(response, line, head, shown.is_some()) {
+        if comes_back(response, line, head, shown) {
             out.extend_from_slice(line.text(head));
             out.extend_from_slice(b"\r\n");
         }
     }
-    push_limit(gateway, out, shown, opens);
-    push_line(out, b"x-correlation-id", story.id(request).as_bytes());
+    if let Some((prepared, decision)) = shown {
+        prepared.headers.push_lines(decision, opens, out);
+    }
+    push_line(out, b"X-Correlation-ID", story.id.as_bytes());
     if !response.has_date {
         gateway.date.push(gateway.context.clock.now(), out);
     }
@@ -143,24 +140,13 @@ pub(crate) fn push_response(
     out.extend_from_slice(b"\r\n");
 }
 
-fn comes_back(response: &Response, line: &Line, head: &[u8], is_limited: bool) -> bool {
+fn comes_back(response: &Response, line: &Line, head: &[u8], shown: Shown<'_>) -> bool {
     match line.known {
         Name::CorrelationId => false,
         // Two limits in one answer could only be mixed up; ours is the one that holds here.
-        known if known.is_rate_limit() => !is_limited,
+        known if known.is_rate_limit() => {
+            !shown.is_some_and(|(prepared, _)| prepared.headers.replaces(line.name(head)))
+        }
         known => !known.is_hop_by_hop() && !response.ends_here(line, head),
     }
-}
-
-fn push_limit(gateway: &Gateway, out: &mut Vec<u8>, shown: Shown<'_>, opens: bool) {
-    let Some((prepared, decision)) = shown else { return };
-    let mut headers = gateway.headers.borrow_mut();
-    headers.clear();
-    if opens {
-        // Not to be sent: it tells the writer that a script of another origin may read this.
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, header::HeaderValue::from_static("*"));
-    }
-    prepared.headers.write(decision, &mut headers);
-    headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
-    push_map(out, &headers);
 }

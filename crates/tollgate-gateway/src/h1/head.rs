@@ -90,7 +90,7 @@ impl Lines {
     }
 
     /// The lines in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter()
     }
 }

@@ -122,7 +122,7 @@ impl Request {
     }
 
     /// The header lines in their order.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter()
     }
 
@@ -132,8 +132,8 @@ impl Request {
     }
 
     /// Path and query, as they were sent.
-    pub(crate) fn target(&self) -> &str {
-        text(&self.bytes[self.target.clone()])
+    pub(crate) fn target(&self) -> &[u8] {
+        &self.bytes[self.target.clone()]
     }
 
     /// The path, as it was sent.
@@ -148,7 +148,12 @@ impl Request {
 
     /// The host it names, with its port if it names one.
     pub(crate) fn host(&self) -> Option<&str> {
-        self.host.clone().map(|place| text(&self.bytes[place]))
+        self.host_bytes().map(text)
+    }
+
+    /// The same as bytes.
+    pub(crate) fn host_bytes(&self) -> Option<&[u8]> {
+        self.host.clone().map(|place| &self.bytes[place])
     }
 
     /// The first value of a header that is known by name.
