@@ -28,12 +28,12 @@ pub(crate) struct Summary {
 
 /// Lets all sides take turns and sums up each, in order. The first round is thrown
 /// away, and every other round goes backwards, so that nobody always comes after the same one.
-pub(crate) fn alternate(sides: &mut [Side<'_>]) -> anyhow::Result<Vec<Summary>> {
+pub(crate) fn alternate(sides: &mut [Side<'_>], rounds: usize) -> anyhow::Result<Vec<Summary>> {
     let mut figures = vec![Vec::new(); sides.len()];
     for side in sides.iter_mut() {
         (side.round)()?;
     }
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for turn in 0..sides.len() {
             let index = if round % 2 == 0 { turn } else { sides.len() - 1 - turn };
             figures[index].push((sides[index].round)()?);
@@ -44,7 +44,7 @@ pub(crate) fn alternate(sides: &mut [Side<'_>]) -> anyhow::Result<Vec<Summary>> 
 
 /// Runs the comparison of the first side with each other one and prints figures and ratios.
 pub(crate) fn compare(name: &str, unit: &str, mut sides: Vec<Side<'_>>) -> anyhow::Result<()> {
-    let summaries = alternate(&mut sides)?;
+    let summaries = alternate(&mut sides, ROUNDS)?;
     for (side, summary) in sides.iter().zip(&summaries) {
         figure(name, &side.name, summary.median, unit);
         figure(&format!("{name}-best-round"), &side.name, summary.best, unit);
