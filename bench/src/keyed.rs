@@ -3,13 +3,14 @@
 //! Keys are written into a buffer just before they are asked about, as a front end does with what
 //! it has just received; that costs both sides the same. Every key is there before the clock runs.
 
-use std::{hint::black_box, sync::Barrier, thread, time::Duration};
+use std::{hint::black_box, io, sync::Barrier, thread, time::Duration};
 
-use tollgate_testkit::{cpu::Core, stopwatch::Stopwatch};
+use tollgate_testkit::cpu::Core;
 
 use crate::{
     allocation,
     limiters::{Governor, Ours},
+    own_time::own_time,
     random::Random,
     rounds::{Side, compare, figure, ratio},
 };
@@ -109,29 +110,35 @@ fn nanos<K: Key>(
     ask: impl Fn(&K) -> bool + Copy + Send + Sync,
 ) -> anyhow::Result<f64> {
     let barrier = Barrier::new(threads);
-    let elapsed = thread::scope(|scope| {
+    let times = thread::scope(|scope| {
         let barrier = &barrier;
         let running: Vec<_> = (0..threads)
             .map(|core| scope.spawn(move || on_core(Core(core), barrier, ask)))
             .collect();
-        running.into_iter().map(|thread| thread.join().expect("no decision panics")).max()
-    });
-    Ok(elapsed.unwrap_or_default().as_nanos() as f64 / DECISIONS as f64)
+        let joined = running.into_iter().map(|thread| thread.join().expect("no decision panics"));
+        joined.collect::<io::Result<Vec<_>>>()
+    })?;
+    let longest = times.into_iter().max().unwrap_or_default();
+    Ok(longest.as_nanos() as f64 / DECISIONS as f64)
 }
 
-fn on_core<K: Key>(core: Core, barrier: &Barrier, ask: impl Fn(&K) -> bool) -> Duration {
+fn on_core<K: Key>(
+    core: Core,
+    barrier: &Barrier,
+    ask: impl Fn(&K) -> bool,
+) -> io::Result<Duration> {
     // On a machine with a single core both threads share it, for both sides alike.
     let _ = core.pin_current_thread();
     let mut random = Random::new(core.0 as u64 + 1);
     let mut key = K::default();
     let mut refused = 0_u64;
     barrier.wait();
-    let watch = Stopwatch::start();
-    for _ in 0..DECISIONS {
-        key.set(random.below(KEYS));
-        refused += u64::from(!ask(&key));
-    }
-    let elapsed = watch.elapsed();
+    let time = own_time(|| {
+        for _ in 0..DECISIONS {
+            key.set(random.below(KEYS));
+            refused += u64::from(!ask(&key));
+        }
+    });
     black_box(refused);
-    elapsed
+    time
 }

@@ -12,13 +12,14 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use tollgate_engine::{Engine, Rules};
 use tollgate_rules::Attributes;
 use tollgate_store::{MemoryConfig, MemoryStore, SystemClock};
-use tollgate_testkit::{cpu::Core, stopwatch::Stopwatch};
+use tollgate_testkit::cpu::Core;
 
 use crate::{
+    own_time::own_time,
     proxies::{self, cpu_side, get_request, in_front_of, tollgate},
     random::Random,
     rounds::{ROUNDS, Side, alternate, figure},
@@ -75,17 +76,18 @@ fn decide(engine: &Engine) -> anyhow::Result<f64> {
     let policies = &rules.routes().first().context("a route")?.policies;
     let mut random = Random::new(7);
     let mut context = Context::from_waker(Waker::noop());
-    let watch = Stopwatch::start();
-    for _ in 0..DECISIONS {
-        let client = u32::try_from(random.below(CLIENTS))?;
-        let request = Request(Ipv4Addr::from_bits(0x0A00_0000 | client).into());
-        let mut decision = std::pin::pin!(engine.decide(&rules, policies, &request));
-        match decision.as_mut().poll(&mut context) {
-            Poll::Ready(outcome) => _ = black_box(outcome?),
-            Poll::Pending => bail!("the memory store never waits"),
+    let mut undecided = 0_u64;
+    let time = own_time(|| {
+        for _ in 0..DECISIONS {
+            let client = u32::try_from(random.below(CLIENTS)).unwrap_or(0);
+            let request = Request(Ipv4Addr::from_bits(0x0A00_0000 | client).into());
+            let decision = std::pin::pin!(engine.decide(&rules, policies, &request));
+            let decided = black_box(decision.poll(&mut context));
+            undecided += u64::from(!matches!(decided, Poll::Ready(Ok(_))));
         }
-    }
-    Ok(watch.elapsed().as_nanos() as f64 / DECISIONS as f64)
+    })?;
+    ensure!(undecided == 0, "{undecided} decisions were not taken at once");
+    Ok(time.as_nanos() as f64 / DECISIONS as f64)
 }
 
 /// A request of which only the address matters.

@@ -12,6 +12,7 @@ mod fill;
 mod keyed;
 mod limit_cost;
 mod limiters;
+mod own_time;
 mod proxied;
 mod proxies;
 mod random;
