@@ -74,7 +74,7 @@ impl Engine {
         for one in asked.iter().filter(|one| !one.policy.enforce) {
             self.rehearse(rules, one, 1, lease, &mut outcome).await?;
         }
-        outcome.held = held.filter(|_| outcome.allowed);
+        keep_held(&mut outcome, held, &asked);
         Ok(outcome)
     }
 
@@ -121,7 +121,7 @@ impl Engine {
             outcome.shown =
                 Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
         }
-        outcome.held = held.filter(|_| outcome.allowed);
+        keep_held(&mut outcome, held, one);
         Ok(outcome)
     }
 
@@ -150,7 +150,7 @@ impl Engine {
             let lease = self.lease(asked);
             let held = self.hold(&rules, asked, cost, lease);
             let mut outcome = self.take_all(&rules, asked, cost, patience, lease).await?;
-            outcome.held = held.filter(|_| outcome.allowed);
+            keep_held(&mut outcome, held, asked);
             let Some(Shown { decision, .. }) = outcome.shown else {
                 return Ok((outcome, Duration::ZERO));
             };
@@ -354,6 +354,16 @@ fn places<'a>(asked: &'a [Asked<'_>]) -> impl Iterator<Item = (usize, usize, Key
 
 fn holds_places(policy: &Policy) -> bool {
     policy.limits.iter().any(|limit| limit.algorithm() == Algorithm::Concurrency)
+}
+
+/// Leaves the places with a request that passes. One that was refused has taken none, except
+/// under policies in dry run: those are given back.
+fn keep_held(outcome: &mut Outcome, held: Option<Held>, asked: &[Asked<'_>]) {
+    if outcome.allowed {
+        outcome.held = held;
+    } else if asked.iter().all(|one| one.policy.enforce) {
+        held.map(Held::keep);
+    }
 }
 
 /// Which policy and limit the store's number means.
