@@ -10,10 +10,10 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
 CARGO ?= cargo
 DENY_WARNINGS := $(if $(CI),-D warnings)
-# The fuzz bodies are a workspace of their own, so that libFuzzer stays out of the product's lock
-# file; sharing the target folder spares a second build of what both use.
-FUZZ_CARGO := cd fuzz && $(CARGO)
-FUZZ_TARGET_DIR := --target-dir ../target
+# fuzz/ and bench/ are workspaces of their own, so that libFuzzer and our peers stay out of the
+# product's lock file; sharing the target folder spares a second build of what all of them use.
+# Their lock files follow the product's crates by themselves: hence no --locked there.
+BESIDE := --target-dir ../target
 
 .PHONY: help run build test check format clippy docs features deny unit-tests fuzz-bodies bench soak tools
 
@@ -34,11 +34,13 @@ check: format clippy docs features deny ## everything that reads the code withou
 
 format:
 	$(CARGO) fmt --all --check
-	$(FUZZ_CARGO) fmt --check
+	cd fuzz && $(CARGO) fmt --check
 	cd bench && $(CARGO) fmt --check
 
 clippy:
 	$(CARGO) clippy --locked --workspace --all-targets -- $(DENY_WARNINGS)
+	cd fuzz && $(CARGO) clippy $(BESIDE) --tests -- $(DENY_WARNINGS)
+	cd bench && $(CARGO) clippy $(BESIDE) -- $(DENY_WARNINGS)
 
 docs:
 	RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links $(DENY_WARNINGS)" \
@@ -55,12 +57,12 @@ unit-tests:
 	$(CARGO) test --locked --workspace --no-fail-fast
 
 fuzz-bodies:
-	$(FUZZ_CARGO) test --locked $(FUZZ_TARGET_DIR)
+	cd fuzz && $(CARGO) test $(BESIDE)
 
 bench: ## runs the benchmarks against their peers and prints ratios; ONLY=name for one of them
 	scripts/install-tools bench
 	$(CARGO) build --locked --release --bin tollgate
-	cd bench && $(CARGO) run --locked --release -- $(ONLY)
+	cd bench && $(CARGO) run --release -- $(ONLY)
 
 soak: ## fuzzes every parser with libFuzzer, FOR seconds each (60 unless told)
 	scripts/install-tools soak
