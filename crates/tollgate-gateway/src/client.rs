@@ -17,6 +17,7 @@ use crate::{
         body::Body,
         head::Scan,
         request::{Refusal, Request},
+        response::Response,
     },
     wire::{buffers::Buffers, input::Input, output::Output},
 };
@@ -41,6 +42,8 @@ pub(crate) struct Client {
     pub(crate) input: Input,
     pub(crate) output: Output,
     pub(crate) request: Request,
+    /// The head of the upstream's answer; here so that its lines are allocated only once.
+    pub(crate) response: Response,
     pub(crate) peer: IpAddr,
     /// The peer's address as upstreams are told it.
     pub(crate) peer_text: Box<str>,
@@ -82,6 +85,7 @@ impl Client {
             input,
             output,
             request,
+            response: Response::new(),
             peer,
             peer_text: peer.to_canonical().to_string().into(),
             is_known: false,

@@ -112,12 +112,14 @@ async fn decide(
     table: &Rc<Table>,
     policies: &[usize],
     request: &Request,
-    story: &Story,
+    story: &mut Story,
 ) -> Outcome {
     let view = View { request, ip: story.client };
     let began = Instant::now();
     let decided = gateway.context.engine.decide(&table.rules, policies, &view).await;
-    gateway.context.metrics.decision_duration.observe(began.elapsed());
+    let ended = Instant::now();
+    story.decided_at = Some(ended);
+    gateway.context.metrics.decision_duration.observe(ended - began);
     let failed = decided.is_err();
     let changed = gateway.undecided.replace(failed) != failed;
     match decided {

@@ -22,7 +22,7 @@ use crate::{
     client::{After, Client},
     echo,
     gateway::Gateway,
-    h1::{body::Framing, response::Response},
+    h1::body::Framing,
     reply::Reply,
     story::Story,
     table::{Prepared, RouteState},
@@ -47,7 +47,7 @@ pub(crate) async fn forward(
         Ok(None) => return echo::answer(gateway, client, watch, story, shown).await,
         Err(failure) => return fail(gateway, client, watch, story, shown, failure).await,
     };
-    let began = exchange.answer_head(client).await;
+    let began = exchange.answer_head(client, story).await;
     match began.and_then(|()| exchange.begin_answer(client, story, shown)) {
         Ok(answer) => exchange.pass_answer(client, story, answer).await,
         Err(failure) => fail(gateway, client, watch, story, shown, failure).await,
@@ -89,7 +89,6 @@ struct Exchange<'a> {
     upload: Pump,
     /// Whether the upstream still takes what the client sends.
     takes: bool,
-    response: Response,
 }
 
 /// An answer on its way to the client.
@@ -127,17 +126,17 @@ impl<'a> Exchange<'a> {
             let out = client.output.buffer(&gateway.buffers);
             out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
-        let (takes, response) = (true, Response::new());
-        Ok(Some(Self { gateway, watch, upstream, link, upload, takes, response }))
+        Ok(Some(Self { gateway, watch, upstream, link, upload, takes: true }))
     }
 
     /// Sends the request and waits for the head of its answer, on a second connection if the
     /// first turns out to be dead.
-    async fn answer_head(&mut self, client: &mut Client) -> Result<(), Failure> {
+    async fn answer_head(&mut self, client: &mut Client, story: &Story) -> Result<(), Failure> {
         let is_whole = self.upload.is_done();
         let may_repeat = is_whole && is_idempotent(client.request.method());
         loop {
-            let began = Instant::now();
+            let just_decided = story.decided_at.filter(|_| self.link.is_kept);
+            let began = just_decided.unwrap_or_else(Instant::now);
             match self.head(client).await {
                 Ok(()) => {
                     let duration = &self.gateway.context.metrics.upstream_duration;
@@ -167,8 +166,8 @@ impl<'a> Exchange<'a> {
         loop {
             let length = poll_fn(|cx| self.poll_head(cx, client)).await?;
             let head = &self.link.input.unread()[..length];
-            self.response.read(head, client.request.method())?;
-            if !self.response.is_interim() {
+            client.response.read(head, client.request.method())?;
+            if !client.response.is_interim() {
                 return Ok(());
             }
             // The client got its 100 from us; other interim answers confuse more clients than
@@ -244,7 +243,7 @@ impl<'a> Exchange<'a> {
         story: &Story,
         shown: Shown<'_>,
     ) -> Result<Answer, Failure> {
-        let framing = rewrite::framing_back(&self.response, &client.request);
+        let framing = rewrite::framing_back(&client.response, &client.request);
         let keep = client.request.keep_alive
             && self.upload.is_done()
             && framing != Framing::UntilClose
@@ -252,18 +251,9 @@ impl<'a> Exchange<'a> {
             && !self.watch.is_stopping();
         let length = self.link.head_length();
         let head = &self.link.input.unread()[..length];
-        rewrite::push_response(
-            self.gateway,
-            client,
-            head,
-            &self.response,
-            framing,
-            keep,
-            story,
-            shown,
-        );
+        rewrite::push_response(self.gateway, client, head, framing, keep, story, shown);
         self.link.input.consume(length);
-        let mut body = Pump::new(self.response.framing, framing == Framing::Chunked, None);
+        let mut body = Pump::new(client.response.framing, framing == Framing::Chunked, None);
         match body.prime(&mut self.link.input, &mut client.output, &self.gateway.buffers) {
             Ok(()) => Ok(Answer { framing, keep, body }),
             Err(error) => {
@@ -281,7 +271,7 @@ impl<'a> Exchange<'a> {
         story: &mut Story,
         mut answer: Answer,
     ) -> After {
-        story.answered(self.response.status);
+        story.answered(client.response.status);
         let passed = self.pass_body(client, &mut answer.body).await;
         story.bytes = answer.body.passed();
         client.output.clear(&self.gateway.buffers);
@@ -292,7 +282,7 @@ impl<'a> Exchange<'a> {
             return if is_open_ended { After::Reset } else { After::Close };
         }
         let sent = self.upload.is_done() && self.takes;
-        self.link.finish(self.gateway, &self.upstream, sent && self.response.keep_alive);
+        self.link.finish(self.gateway, &self.upstream, sent && client.response.keep_alive);
         match (answer.keep, sent) {
             (true, _) => After::Keep,
             (false, true) if client.input.unread().is_empty() => After::Close,

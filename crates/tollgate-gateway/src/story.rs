@@ -24,6 +24,8 @@ pub(crate) struct Story {
     pub(crate) id: CorrelationId,
     /// Only taken if there is a log to write to.
     began: Option<(Time, Instant)>,
+    /// When the decision was there; also when the upstream's time began, if nothing lies between.
+    pub(crate) decided_at: Option<Instant>,
     /// The status of the answer; 0 while there is none.
     status: u16,
     /// Bytes of the answer's body.
@@ -56,6 +58,7 @@ impl Story {
             client,
             id: CorrelationId::of_value(id),
             began: logs.then(|| (gateway.context.clock.now(), Instant::now())),
+            decided_at: None,
             status: 0,
             bytes: 0,
             route: None,

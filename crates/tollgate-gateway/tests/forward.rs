@@ -390,7 +390,7 @@ fn lines_are_passed_on_as_they_came() {
         "PURGE /%7euser/;v=1?q=a%20b&&x=%00 HTTP/1.1\r\nHost: a\r\nCookie: x=1\r\nCookie: y=2\r\n\
          X-Empty:\r\nx-UTF: \u{fc}\r\n\r\n",
     );
-    let start = "HTTP/1.1 200 Fine By Me\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Odd:\tv\r\n";
+    let start = "HTTP/1.1 200 Fine By Me\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Odd:\tv \r\n";
     assert!(answer.head.starts_with(start), "{}", answer.head);
     let request = upstream.request();
     let start = "PURGE /%7euser/;v=1?q=a%20b&&x=%00 HTTP/1.1\r\nHost: a\r\nCookie: x=1\r\n\

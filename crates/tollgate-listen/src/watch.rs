@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 const TICKS_A_SECOND: u64 = 20;
-const _: () = assert!(TICK.as_millis() as u64 * TICKS_A_SECOND == 1_000);
+const _: () = assert!(TICK.as_millis() * (TICKS_A_SECOND as u128) == 1_000);
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;

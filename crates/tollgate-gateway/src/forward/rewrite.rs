@@ -7,7 +7,13 @@ use super::Shown;
 use crate::{
     client::Client,
     gateway::Gateway,
-    h1::{body::Framing, head::Line, name::Name, request::Request, response::Response},
+    h1::{
+        body::Framing,
+        head::{Line, push_lines},
+        name::Name,
+        request::Request,
+        response::Response,
+    },
     reply::{push_connection, push_length, push_line},
     story::Story,
 };
@@ -27,12 +33,7 @@ pub(crate) fn push_request(
     out.extend_from_slice(request.target());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     push_line(out, b"Host", request.host_bytes().unwrap_or(authority.as_bytes()));
-    for line in request.lines() {
-        if passes_on(request, line, trusted) {
-            out.extend_from_slice(line.text(bytes));
-            out.extend_from_slice(b"\r\n");
-        }
-    }
+    push_lines(out, bytes, request.lines(), |line| passes_on(request, line, trusted));
     push_forwarded(out, client, trusted);
     push_line(out, b"X-Correlation-ID", story.id.as_bytes());
     if request.wants_trailers {
@@ -98,30 +99,26 @@ pub(crate) fn framing_back(response: &Response, request: &Request) -> Framing {
 }
 
 /// Writes the head that goes back to the client.
-#[expect(clippy::too_many_arguments, reason = "all of them become lines of one head")]
 pub(crate) fn push_response(
     gateway: &Gateway,
     client: &mut Client,
     head: &[u8],
-    response: &Response,
     framing: Framing,
     keep: bool,
     story: &Story,
     shown: Shown<'_>,
 ) {
-    let Client { output, request, .. } = client;
+    let Client { output, request, response, .. } = client;
+    let response = &*response;
     let out = output.buffer(&gateway.buffers);
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(response.status_text(head));
     out.extend_from_slice(b"\r\n");
     let mut opens = false;
-    for line in response.lines() {
+    push_lines(out, head, response.lines(), |line| {
         opens |= line.known == Name::AccessControlAllowOrigin;
-        if comes_back(response, line, head, shown) {
-            out.extend_from_slice(line.text(head));
-            out.extend_from_slice(b"\r\n");
-        }
-    }
+        comes_back(response, line, head, shown)
+    });
     if let Some((prepared, decision)) = shown {
         prepared.headers.push_lines(decision, opens, out);
     }

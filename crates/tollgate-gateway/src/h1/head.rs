@@ -83,7 +83,7 @@ impl Lines {
             if self.lines.len() == LINES_MAX {
                 return Err(HeadError::TooMany);
             }
-            self.lines.push(line(bytes, at..end)?);
+            self.lines.push(line(bytes, at, end)?);
             at = end + 2;
         }
         Ok(())
@@ -106,43 +106,94 @@ impl Line {
         &bytes[self.value.0 as usize..self.value.1 as usize]
     }
 
-    /// The whole line from name to value, as it was sent.
-    pub(crate) fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.name.0 as usize..self.value.1 as usize]
+    /// Where the line begins and ends, its line break included.
+    fn place(&self, bytes: &[u8]) -> Range<usize> {
+        let value_end = self.value.1 as usize;
+        let spaces = bytes[value_end..].iter().take_while(|&&byte| byte != b'\n').count();
+        self.name.0 as usize..value_end + spaces + 1
     }
 }
 
-fn line(bytes: &[u8], at: Range<usize>) -> Result<Line, HeadError> {
-    let text = &bytes[at.clone()];
-    if matches!(text.first(), Some(b' ' | b'\t')) {
-        return Err(HeadError::Folded);
+/// Appends the lines that may `pass`, as they were sent. Lines that follow one another are copied
+/// together, and as a rule that is nearly all of them.
+pub(crate) fn push_lines<'a>(
+    out: &mut Vec<u8>,
+    bytes: &[u8],
+    lines: impl Iterator<Item = &'a Line>,
+    mut pass: impl FnMut(&Line) -> bool,
+) {
+    let mut run = 0..0;
+    for line in lines {
+        if !pass(line) {
+            continue;
+        }
+        let place = line.place(bytes);
+        if place.start == run.end {
+            run.end = place.end;
+        } else {
+            out.extend_from_slice(&bytes[run]);
+            run = place;
+        }
     }
-    let colon = memchr::memchr(b':', text).ok_or(HeadError::NoColon)?;
-    let name = &text[..colon];
-    if !tokens::is_token(name) {
-        return Err(HeadError::BadName);
+    out.extend_from_slice(&bytes[run]);
+}
+
+fn line(bytes: &[u8], start: usize, end: usize) -> Result<Line, HeadError> {
+    let text = &bytes[start..end];
+    let colon = text.iter().take_while(|&&byte| tokens::is_token_byte(byte)).count();
+    match text.get(colon) {
+        Some(b':') if colon > 0 => {}
+        Some(b' ' | b'\t') if colon == 0 => return Err(HeadError::Folded),
+        None => return Err(HeadError::NoColon),
+        Some(_) => return Err(HeadError::BadName),
     }
     let value = trim(text, colon + 1);
     if !is_value(&text[value.clone()]) {
         return Err(HeadError::BadValue);
     }
-    let place =
-        |within: Range<usize>| (offset(at.start + within.start), offset(at.start + within.end));
-    Ok(Line { known: Name::of(name), name: place(0..colon), value: place(value) })
+    let place = |from: usize, to: usize| (offset(start + from), offset(start + to));
+    Ok(Line {
+        known: Name::of(&text[..colon]),
+        name: place(0, colon),
+        value: place(value.start, value.end),
+    })
 }
 
 /// What stands at and after `from`, without spaces and tabs around it.
 fn trim(text: &[u8], from: usize) -> Range<usize> {
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let end = text.len() - text.iter().rev().take_while(|byte| is_space(byte)).count();
-    let start = from + text[from..].iter().take_while(|byte| is_space(byte)).count();
-    start..end.max(start)
+    let (mut start, mut end) = (from, text.len());
+    while start < end && matches!(text[start], b' ' | b'\t') {
+        start += 1;
+    }
+    while end > start && matches!(text[end - 1], b' ' | b'\t') {
+        end -= 1;
+    }
+    start..end
 }
 
-/// No control characters but the tab. Written without a branch, so that it is done many bytes
-/// at a time.
+/// Whether a text has no control characters but tabs.
 pub(crate) fn is_value(text: &[u8]) -> bool {
-    !text.iter().fold(false, |bad, &byte| bad | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f))
+    let (words, rest) = text.as_chunks::<8>();
+    let mut suspect = 0;
+    for word in words {
+        suspect |= controls(u64::from_ne_bytes(*word));
+    }
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    suspect |= controls(u64::from_ne_bytes(last));
+    // A tab is suspect too, and rare.
+    suspect == 0 || text.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control())
+}
+
+/// Not zero if one of eight bytes is a control character, all looked at together: a byte below
+/// a space borrows from its highest bit when the space is subtracted.
+const fn controls(word: u64) -> u64 {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = 0x80 * EACH;
+    let below_space = word.wrapping_sub(0x20 * EACH) & !word;
+    let delete = word ^ (0x7f * EACH);
+    let is_delete = delete.wrapping_sub(EACH) & !delete;
+    (below_space | is_delete) & HIGH
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "heads are bounded far below 4 GiB")]
@@ -195,10 +246,26 @@ mod tests {
         check_error(": b\r\n", HeadError::BadName);
         check_error("a\u{e4}: b\r\n", HeadError::BadName);
         check_error("ab\r\n", HeadError::NoColon);
+        check_error("a b\r\n", HeadError::BadName);
         check_error("a: b\rc\r\n", HeadError::BadValue);
         check_error("a: b\0c\r\n", HeadError::BadValue);
         check_error("a: b\x7f\r\n", HeadError::BadValue);
         check_error(&"a: b\r\n".repeat(101), HeadError::TooMany);
+    }
+
+    #[test]
+    fn control_characters_are_found_wherever_they_stand() {
+        for byte in 0..=255_u8 {
+            for length in 1..20 {
+                for place in 0..length {
+                    let mut text = vec![b'x'; length];
+                    text[place] = byte;
+                    let expected = byte == b'\t' || !byte.is_ascii_control();
+                    assert_eq!(is_value(&text), expected, "{byte} at {place} of {length}");
+                }
+            }
+        }
+        assert!(is_value(b""));
     }
 
     #[test]

@@ -1,34 +1,16 @@
 //! Which header names mean something to a proxy.
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+    ($($variant:ident = $text:literal,)*) => {
         /// A header name that is treated in some way of its own.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Name {
             /// Any other: copied as it is.
             Other,
-            $($(#[$doc])* $variant,)*
+            $($variant,)*
         }
 
-        /// Every name with its variant, for the tests.
-        #[cfg(test)]
         const ALL: &[(&str, Name)] = &[$(($text, Name::$variant),)*];
-
-        impl Name {
-            /// Recognises a name, in any case.
-            pub(crate) fn of(name: &[u8]) -> Self {
-                // Length and first letter leave at most one or two candidates.
-                $(
-                    if name.len() == $text.len()
-                        && name[0] | 0x20 == $text.as_bytes()[0]
-                        && name.eq_ignore_ascii_case($text.as_bytes())
-                    {
-                        return Self::$variant;
-                    }
-                )*
-                Self::Other
-            }
-        }
     };
 }
 
@@ -54,7 +36,6 @@ names! {
     Trailer = "trailer",
     TransferEncoding = "transfer-encoding",
     Upgrade = "upgrade",
-    UserAgent = "user-agent",
     XForwardedFor = "x-forwarded-for",
     XForwardedHost = "x-forwarded-host",
     XForwardedProto = "x-forwarded-proto",
@@ -64,7 +45,36 @@ names! {
     XRateLimitRetryAfter = "x-ratelimit-retry-after",
 }
 
+/// The names of each length, so that a name is compared with two or three at most.
+static BY_LENGTH: [[(&str, Name); 4]; 32] = {
+    let mut table = [[("", Name::Other); 4]; 32];
+    let mut next = 0;
+    while next < ALL.len() {
+        let (text, name) = ALL[next];
+        let mut place = 0;
+        while !table[text.len()][place].0.is_empty() {
+            place += 1;
+        }
+        table[text.len()][place] = (text, name);
+        next += 1;
+    }
+    table
+};
+
 impl Name {
+    /// Recognises a name, in any case. It has been checked to be a token.
+    pub(crate) fn of(name: &[u8]) -> Self {
+        for (text, known) in BY_LENGTH.get(name.len()).unwrap_or(&BY_LENGTH[0]) {
+            if text.is_empty() {
+                break;
+            }
+            if is_same(name, text.as_bytes()) {
+                return *known;
+            }
+        }
+        Self::Other
+    }
+
     /// Whether the line speaks to the next hop only and ends here.
     ///
     /// `Transfer-Encoding` and `Content-Length` are among them because the gateway writes its
@@ -117,6 +127,12 @@ impl Name {
     }
 }
 
+/// Compares with letters and hyphens in lower case. Setting the bit that tells the cases apart
+/// makes nothing else in a token equal to one of those.
+fn is_same(name: &[u8], text: &[u8]) -> bool {
+    name.iter().zip(text).all(|(byte, lower)| byte | 0x20 == *lower)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +142,20 @@ mod tests {
         for (text, name) in ALL {
             assert_eq!(Name::of(text.as_bytes()), *name);
             assert_eq!(Name::of(text.to_uppercase().as_bytes()), *name);
+        }
+    }
+
+    #[test]
+    fn no_other_token_is_taken_for_a_known_name() {
+        for (text, _) in ALL {
+            for place in 0..text.len() {
+                for byte in (0..128_u8).filter(|&byte| super::super::tokens::is_token_byte(byte)) {
+                    let mut name = text.as_bytes().to_vec();
+                    name[place] = byte;
+                    let same = name.eq_ignore_ascii_case(text.as_bytes());
+                    assert_eq!(is_same(&name, text.as_bytes()), same, "{text} {byte}");
+                }
+            }
         }
     }
 

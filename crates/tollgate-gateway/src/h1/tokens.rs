@@ -39,7 +39,12 @@ impl ConnectionOption {
 
 /// Whether all of it may stand in a name or a method (RFC 9110, 5.6.2).
 pub(crate) fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
+    !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// Whether this byte may.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    IS_TOKEN[usize::from(byte)]
 }
 
 const IS_TOKEN: [bool; 256] = {

@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use tokio::{io::AsyncReadExt, net::TcpStream};
@@ -29,17 +29,20 @@ impl Input {
         debug_assert!(self.used <= self.bytes.len(), "more was used than read");
     }
 
-    /// Reads once, keeping what is unread. Zero is the end of the stream. A buffer is only
-    /// borrowed once there is something to read.
+    /// Reads once, keeping what is unread. Zero is the end of the stream. While there is nothing
+    /// to read, no buffer is held.
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut TcpStream,
         buffers: &Buffers,
     ) -> Poll<io::Result<usize>> {
-        ready!(stream.poll_read_ready(cx))?;
         self.make_room(buffers);
-        pin!(stream.read_buf(&mut self.bytes)).poll(cx)
+        let read = pin!(stream.read_buf(&mut self.bytes)).poll(cx);
+        if read.is_pending() {
+            self.release(buffers);
+        }
+        read
     }
 
     /// Takes the first `length` unread bytes out as a buffer of their own. When they are all

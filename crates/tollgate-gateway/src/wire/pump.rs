@@ -16,7 +16,7 @@ use super::{buffers::Buffers, input::Input, output::Output};
 use crate::h1::{
     body::{Body, Framing, Piece},
     chunked::{ChunkError, push_chunk},
-    head::Lines,
+    head::{Lines, push_lines},
 };
 
 /// Up to here it is cheaper to copy a piece behind the head than to write both by one call.
@@ -184,10 +184,7 @@ fn push_trailer(out: &mut Vec<u8>, trailer: &[u8]) {
     if trailer.is_empty() || lines.read(trailer, 0).is_err() {
         return;
     }
-    for line in lines.iter().filter(|line| line.known.may_trail()) {
-        out.extend_from_slice(line.text(trailer));
-        out.extend_from_slice(b"\r\n");
-    }
+    push_lines(out, trailer, lines.iter(), |line| line.known.may_trail());
 }
 
 /// Sets the deadline anew whenever a body moves.
