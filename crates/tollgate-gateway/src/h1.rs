@@ -2,7 +2,7 @@
 //!
 //! Both sides of the gateway read with this, so a message that two parsers could understand
 //! differently is refused here instead of passed on. Heads stay the bytes they arrived as: a
-//! [`head::Head`] only knows where each line begins and which of the names that matter to a proxy
+//! [`head::Lines`] only knows where each line begins and which of the names that matter to a proxy
 //! it carries. Forwarding then is copying lines, without a map in between.
 //!
 //! Nothing here opens a socket, waits or answers.
@@ -14,3 +14,6 @@ pub(crate) mod name;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod tokens;
+
+#[cfg(test)]
+mod tests;
