@@ -62,12 +62,6 @@ impl Queues {
         queue.insert(behind, Place { turn, cost, moved_up: moved_up.clone() });
         Ticket { queues: self, whose, moved_up, give_back: Some(give_back) }
     }
-
-    /// How many are waiting, over all keys.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.lock().values().map(Vec::len).sum()
-    }
 }
 
 /// One caller's place in a queue.

@@ -1,4 +1,5 @@
 //! Decisions over real rules and a memory store, with time in the test's hand.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     net::{IpAddr, Ipv4Addr},

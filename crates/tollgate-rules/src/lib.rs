@@ -1,6 +1,6 @@
 //! What a configuration says, and which of it applies to a request.
 //!
-//! [`read`] turns a text into a [`Config`] or into all of its mistakes at once; the [`RuleSet`]
+//! [`read()`] turns a text into a [`Config`] or into all of its mistakes at once; the [`RuleSet`]
 //! inside is compiled there and never changes again, so a reload swaps it whole. Per request
 //! nothing is parsed: [`RuleSet::matches`] finds the route, [`KeyTemplate::render`] writes the
 //! key. Where the text came from, who counts and who listens is for others to know.

@@ -1,4 +1,5 @@
 //! The memory store: the contract, its bounds, its memory and its file.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     collections::HashMap,

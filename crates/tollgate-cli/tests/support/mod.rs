@@ -1,5 +1,10 @@
 //! The built program, run as a user would.
-#![allow(dead_code, reason = "every test file uses its own part of this")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "every test file is a crate that uses its own part of this, and fails by panicking"
+)]
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,10 @@
 //! Random limits and random lives of a key.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "every test file is a crate that uses its own part of this, and fails by panicking"
+)]
 
 use std::time::Duration;
 
