@@ -67,6 +67,14 @@ pub struct Decision {
     pub shown: usize,
 }
 
+impl Decision {
+    /// The answer where there is only one limit.
+    pub const fn of_one(limit: u64, verdict: Verdict, at: Time) -> Self {
+        let Verdict { allowed, remaining, retry_after, reset_after, wait } = verdict;
+        Self { allowed, limit, remaining, retry_after, reset_after, wait, at, shown: 0 }
+    }
+}
+
 impl Verdict {
     pub(crate) const fn pass(remaining: u64, reset_after: Duration) -> Self {
         let wait = Duration::ZERO;

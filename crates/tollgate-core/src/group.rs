@@ -43,9 +43,7 @@ impl Judgement {
 
     /// The answer as front ends want it.
     pub const fn decision(&self, ask: &Ask) -> Decision {
-        let Verdict { allowed, remaining, retry_after, reset_after, wait } = self.verdict;
-        let (limit, shown) = (self.limit, self.shown);
-        Decision { allowed, limit, remaining, retry_after, reset_after, wait, at: ask.now, shown }
+        Decision { shown: self.shown, ..Decision::of_one(self.limit, self.verdict, ask.now) }
     }
 }
 

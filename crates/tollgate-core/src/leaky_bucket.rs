@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::{
     Ask, Patience, Rate, Time, Verdict, Wait,
-    bucket::{Bucket, Fill, full_at},
+    bucket::{Bucket, Fill, SmallFill, full_at},
     limit::Meter,
 };
 
@@ -24,6 +24,16 @@ impl LeakyBucket {
 
     pub(crate) const fn burst(&self) -> u64 {
         self.0.burst
+    }
+
+    #[inline]
+    pub(crate) fn take_small(
+        &self,
+        fill: SmallFill,
+        now: Time,
+        cost: u64,
+    ) -> Option<(Verdict, SmallFill)> {
+        self.0.take_small(fill, now, cost)
     }
 
     /// How long a full one takes to drain.

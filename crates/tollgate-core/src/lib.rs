@@ -27,7 +27,7 @@ mod token_bucket;
 
 pub use crate::{
     algorithm::Algorithm,
-    bucket::Fill,
+    bucket::{Fill, SmallFill},
     calendar::Window,
     concurrency::{Lease, Leases},
     decision::{Decision, Verdict, Wait},

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Ask, Fill, Leases, Limit, Log, SubTallies, Tally, Time, TwoTallies, Verdict, Wait,
-    concurrency::Concurrency, limit::Meter,
+    Ask, Fill, Leases, Limit, Log, Patience, SmallFill, SubTallies, Tally, Time, TwoTallies,
+    Verdict, Wait, concurrency::Concurrency, limit::Meter,
 };
 
 /// One key's state. Which variant it is follows from the limit.
@@ -63,6 +63,21 @@ impl Limit {
         let look = self.check_cost(state, ask);
         let one = self.check_cost(state, Ask { cost: 1, ..ask });
         Verdict { allowed: one.allowed, retry_after: one.retry_after, wait: Duration::ZERO, ..look }
+    }
+
+    /// [`Limit::check`] and [`Limit::spend`] in one, for the commonest case: an impatient request to
+    /// a bucket that fits 96 bits. `None` says that it is another case; nothing is decided then.
+    #[inline]
+    pub fn take_small(&self, fill: SmallFill, ask: &Ask) -> Option<(Verdict, SmallFill)> {
+        match (self, ask.patience) {
+            (Self::TokenBucket(bucket), Patience::None) => {
+                bucket.take_small(fill, ask.now, ask.cost)
+            }
+            (Self::LeakyBucket(bucket), Patience::None) => {
+                bucket.take_small(fill, ask.now, ask.cost)
+            }
+            _ => None,
+        }
     }
 
     fn check_cost(&self, state: &State, ask: Ask) -> Verdict {

@@ -60,6 +60,13 @@ impl Engine {
         policies: &[usize],
         attributes: &A,
     ) -> Result<Outcome, CannotDecide> {
+        if let [index] = policies
+            && let Some(limit) = lone_limit(rules, *index)
+        {
+            let mut key = KeyBuf::new();
+            rules.policies()[*index].key.render(attributes, rules.ipv6_prefix(), &mut key);
+            return self.take_lone(*index, limit, &key, 1).await;
+        }
         let mut asked: SmallVec<[Asked<'_>; INLINE]> = SmallVec::new();
         for policy in policies.iter().map(|index| &rules.policies()[*index]) {
             if !policy.limits.is_empty() {
@@ -99,8 +106,26 @@ impl Engine {
         key: &[u8],
         cost: u64,
     ) -> Result<Outcome, CannotDecide> {
+        check_input(key, cost)?;
+        if let Some(limit) = lone_limit(rules, policy) {
+            return self.take_lone(policy, limit, key, cost).await;
+        }
         let asked = Self::asked_of(&rules.policies()[policy], key, cost)?;
         self.check_asked(rules, &asked, cost).await
+    }
+
+    /// The short way of the commonest case, one limit that holds no places: nothing is gathered.
+    async fn take_lone(
+        &self,
+        policy: usize,
+        limit: &NamedLimit,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        let charges = [Charge { limit, key, cost }];
+        let decision = self.store.take(Take::now(&charges)).await?;
+        let shown = Some(Shown { policy, limit: 0, decision });
+        Ok(Outcome { allowed: decision.allowed, shown, ..Outcome::unlimited() })
     }
 
     async fn check_asked(
@@ -241,12 +266,8 @@ impl Engine {
     }
 
     fn asked_of<'a>(policy: &'a Policy, key: &[u8], cost: u64) -> Result<Asked<'a>, CannotDecide> {
-        match key.len() {
-            0 => Err(CannotDecide::EmptyKey),
-            long if long > KEY_BYTES_MAX => Err(CannotDecide::LongKey(long)),
-            _ if cost > COST_MAX => Err(CannotDecide::HighCost(cost)),
-            _ => Ok(Asked { policy, key: KeyBuf::from_slice(key) }),
-        }
+        check_input(key, cost)?;
+        Ok(Asked { policy, key: KeyBuf::from_slice(key) })
     }
 
     async fn take_enforced(
@@ -350,6 +371,23 @@ fn places<'a>(asked: &'a [Asked<'_>]) -> impl Iterator<Item = (usize, usize, Key
         let limits = 0..one.policy.limits.len();
         limits.map(|limit| (one.policy.index, limit, one.key.clone()))
     })
+}
+
+/// The limit of a policy that has just one, enforced and in the plain way.
+fn lone_limit(rules: &Rules, policy: usize) -> Option<&NamedLimit> {
+    let [limit] = rules.limits(policy) else { return None };
+    let policy = &rules.policies()[policy];
+    let plain = policy.enforce && !policy.count_refused && !holds_places(policy);
+    plain.then_some(limit)
+}
+
+fn check_input(key: &[u8], cost: u64) -> Result<(), CannotDecide> {
+    match key.len() {
+        0 => Err(CannotDecide::EmptyKey),
+        long if long > KEY_BYTES_MAX => Err(CannotDecide::LongKey(long)),
+        _ if cost > COST_MAX => Err(CannotDecide::HighCost(cost)),
+        _ => Ok(()),
+    }
 }
 
 fn holds_places(policy: &Policy) -> bool {

@@ -1,7 +1,8 @@
 //! The machine's clock.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use tollgate_core::{Clock, Time};
 
 /// The wall clock as it was at the start, carried on by the monotonic one.
@@ -11,8 +12,8 @@ use tollgate_core::{Clock, Time};
 /// the kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
-    started: Instant,
-    started_micros: u64,
+    /// What to add to the monotonic clock.
+    offset_micros: u64,
 }
 
 impl SystemClock {
@@ -20,15 +21,20 @@ impl SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place where time comes in")]
     pub fn start() -> Self {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let started_micros = u64::try_from(wall.as_micros()).unwrap_or(0);
-        Self { started: Instant::now(), started_micros }
+        let wall_micros = u64::try_from(wall.as_micros()).unwrap_or(0);
+        Self { offset_micros: wall_micros.saturating_sub(monotonic_micros()) }
     }
+}
+
+/// Without the checks of `Instant`, which cost as much as the clock itself.
+fn monotonic_micros() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Since the machine was started, so never negative.
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1_000
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Time {
-        let elapsed = self.started.elapsed();
-        let micros = elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros());
-        Time::from_micros(self.started_micros + micros)
+        Time::from_micros(self.offset_micros + monotonic_micros())
     }
 }

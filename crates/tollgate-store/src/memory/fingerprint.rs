@@ -3,13 +3,11 @@
 //! The upper 16 bits of the first word are the key's own and choose the shard; the rest is mixed
 //! with the limit's tag. So all limits of a key lie in one shard, and one hash serves them all.
 
-use std::hash::Hasher;
-
-use siphasher::sip128::{Hasher128, SipHasher13};
+use siphasher::sip128::SipHasher13;
 
 /// The secret that keys are hashed with.
 #[derive(Clone, Copy)]
-pub(super) struct Seed(pub(super) [u8; 16]);
+pub(super) struct Seed(SipHasher13);
 
 /// A key, before it is known under which limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +28,22 @@ const OWN_BITS: u64 = 0xffff << 48;
 
 impl Seed {
     pub(super) fn random() -> Self {
-        let mut seed = [0; 16];
+        let mut bytes = [0; 16];
         // Without entropy there is no secret; a store that anyone can flood must not start.
-        getrandom::fill(&mut seed).expect("the system gives random bytes");
-        Self(seed)
+        getrandom::fill(&mut bytes).expect("the system gives random bytes");
+        Self::from_bytes(bytes)
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(SipHasher13::new_with_key(&bytes))
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        self.0.key()
     }
 
     pub(super) fn fingerprint(&self, key: &[u8]) -> Fingerprint {
-        let mut hasher = SipHasher13::new_with_key(&self.0);
-        hasher.write(key);
-        let hash = hasher.finish128();
+        let hash = self.0.hash(key);
         #[expect(clippy::cast_possible_truncation, reason = "32 of 64 random bits are wanted")]
         Fingerprint { word: hash.h1, check: hash.h2 as u32 }
     }

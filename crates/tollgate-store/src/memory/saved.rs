@@ -51,14 +51,14 @@ pub(super) fn save(store: &MemoryStore, path: &Path, limits: &[NamedLimit]) -> i
     let beside = PathBuf::from(name);
     let mut out = Output { file: BufWriter::new(private(&beside)?), hasher: SipHasher13::new() };
     out.bytes(MAGIC)?;
-    out.bytes(&store.seed.0)?;
+    out.bytes(&store.seed.to_bytes())?;
     out.u64(limits.len() as u64)?;
     for limit in limits {
         write_limit(&mut out, limit)?;
     }
     let mut keys = 0;
     for shard in &store.shards {
-        for (id, kept) in shard.lock().entries() {
+        for (id, kept) in shard.0.lock().entries() {
             write_entry(&mut out, id, &kept)?;
             keys += 1;
         }
@@ -82,7 +82,7 @@ pub(super) fn load(store: &mut MemoryStore, path: &Path) -> Result<Vec<NamedLimi
     let mut file = open(path)?;
     let damaged = |_| LoadError::Damaged(path.to_owned(), "an entry cannot be read");
     file.bytes::<16>().map_err(damaged)?;
-    store.seed = Seed(file.bytes().map_err(damaged)?);
+    store.seed = Seed::from_bytes(file.bytes().map_err(damaged)?);
     let count = file.length().map_err(damaged)?;
     let limits =
         (0..count).map(|_| read_limit(&mut file)).collect::<io::Result<_>>().map_err(damaged)?;

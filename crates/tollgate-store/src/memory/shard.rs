@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Ask, Fill, Limit, State, Tally, Time, Timeline, Verdict, Wait};
+use tollgate_core::{Ask, Fill, Limit, SmallFill, State, Tally, Time, Timeline, Verdict, Wait};
 
 use super::{
     bound::{AtBound, MemoryConfig, MemoryStats},
@@ -32,32 +32,42 @@ const FILL: u64 = 0;
 const TALLY: u64 = 0b01 << 62;
 const LISTED: u64 = 0b10 << 62;
 
+/// What every decision touches fits one cache line together with the lock, because the line moves
+/// from core to core with it; all else is apart.
 pub(super) struct Shard {
     table: Table,
+    timeline: Timeline,
+    apart: Box<Apart>,
+}
+
+struct Apart {
     listed: Vec<State>,
     free: Vec<u32>,
     /// Bytes that listed states hold elsewhere.
     heap_bytes: usize,
     bound: MemoryConfig,
-    timeline: Timeline,
     cursor: usize,
     evicted: u64,
     refused: u64,
 }
 
 impl Shard {
-    pub(super) const fn new(bound: MemoryConfig, shared_bits: u32) -> Self {
-        Self {
-            table: Table::new(shared_bits),
+    pub(super) fn new(bound: MemoryConfig, shared_bits: u32) -> Self {
+        let apart = Apart {
             listed: Vec::new(),
             free: Vec::new(),
             heap_bytes: 0,
             bound,
-            timeline: Timeline::new(),
             cursor: 0,
             evicted: 0,
             refused: 0,
-        }
+        };
+        Self { table: Table::new(shared_bits), timeline: Timeline::new(), apart: Box::new(apart) }
+    }
+
+    /// The table of its keys.
+    pub(super) const fn table(&self) -> &Table {
+        &self.table
     }
 
     /// The clock's `now` as this shard counts: never backwards.
@@ -76,6 +86,12 @@ impl Shard {
         let limit = named.limit();
         let id = key.under(named.tag());
         let found = self.find(key, named, ask.now);
+        if let Ok(at) = found
+            && !count_refused
+            && let Some(verdict) = self.take_small(at, limit, &ask)
+        {
+            return verdict;
+        }
         if found.is_err()
             && let Some(refused) = self.no_room_for_new()
         {
@@ -90,6 +106,24 @@ impl Shard {
         }
         self.put_at(found, id, limit, state, ask.now);
         verdict
+    }
+
+    /// The short way of a bucket that is known: its slot is read, decided on and written in place.
+    #[inline]
+    fn take_small(&mut self, at: usize, limit: &Limit, ask: &Ask) -> Option<Verdict> {
+        let slot = self.table.slot_mut(at);
+        if slot.value & KIND != FILL {
+            return None;
+        }
+        let fill = SmallFill { micros: slot.value, part: slot.extra };
+        let (verdict, fill) = limit.take_small(fill, ask)?;
+        // After a take the instant lies within 62 bits, as the bucket's span and the time do.
+        if fill.micros & KIND != 0 {
+            return None;
+        }
+        slot.value = FILL | fill.micros;
+        slot.extra = fill.part;
+        Some(verdict)
     }
 
     /// Takes a state out to work on it; [`Shard::put`] must bring it back.
@@ -135,7 +169,7 @@ impl Shard {
     }
 
     pub(super) fn stats(&self) -> MemoryStats {
-        let (evicted, refused) = (self.evicted, self.refused);
+        let (evicted, refused) = (self.apart.evicted, self.apart.refused);
         MemoryStats { keys: self.table.len(), bytes: self.bytes(), evicted, refused }
     }
 
@@ -150,28 +184,28 @@ impl Shard {
             }
         }
         self.table.shrink();
-        if self.free.len() * 4 > self.listed.len() * 3 {
+        if self.apart.free.len() * 4 > self.apart.listed.len() * 3 {
             self.compact();
         }
     }
 
     /// Moves the listed states together.
     fn compact(&mut self) {
-        let mut listed = Vec::with_capacity(self.listed.len() - self.free.len());
+        let mut listed = Vec::with_capacity(self.apart.listed.len() - self.apart.free.len());
         for at in 0..self.table.slots().len() {
             let slot = self.table.slot_mut(at);
             if slot.is_empty() || slot.value & KIND != LISTED {
                 continue;
             }
             let state = std::mem::replace(
-                &mut self.listed[slot.extra as usize],
+                &mut self.apart.listed[slot.extra as usize],
                 State::Fill(Fill::default()),
             );
             slot.extra = u32::try_from(listed.len()).expect("fewer than before, which fitted");
             listed.push(state);
         }
-        self.listed = listed;
-        self.free = Vec::new();
+        self.apart.listed = listed;
+        self.apart.free = Vec::new();
     }
 
     /// A refusal, if the key is new, there is no room, and new keys are refused then.
@@ -183,10 +217,10 @@ impl Shard {
     }
 
     fn no_room_for_new(&mut self) -> Option<Verdict> {
-        if self.bound.at_bound == AtBound::Evict || !self.is_full() {
+        if self.apart.bound.at_bound == AtBound::Evict || !self.is_full() {
             return None;
         }
-        self.refused += 1;
+        self.apart.refused += 1;
         // When there will be room nobody knows; a second is what a sweep may take.
         let wait = Duration::from_secs(1);
         let retry_after = Wait::For(wait);
@@ -231,10 +265,10 @@ impl Shard {
             }
             (LISTED, _) => {
                 let state = std::mem::replace(
-                    &mut self.listed[slot.extra as usize],
+                    &mut self.apart.listed[slot.extra as usize],
                     State::Fill(Fill::default()),
                 );
-                self.heap_bytes -= heap_bytes(&state);
+                self.apart.heap_bytes -= heap_bytes(&state);
                 state
             }
             _ => limit.fresh(),
@@ -258,7 +292,7 @@ impl Shard {
         }
         // A log that has grown may have taken more than its share.
         for _ in 0..EVICTIONS_MAX {
-            if self.heap_bytes == 0 || self.bytes() <= self.bound.bound.bytes {
+            if self.apart.heap_bytes == 0 || self.bytes() <= self.apart.bound.bound.bytes {
                 break;
             }
             self.evict();
@@ -272,7 +306,7 @@ impl Shard {
         let (value, extra) = match pack(limit, &state, idle_at) {
             Some(packed) => {
                 if listed {
-                    self.free.push(slot.extra);
+                    self.apart.free.push(slot.extra);
                 }
                 packed
             }
@@ -300,19 +334,20 @@ impl Shard {
     }
 
     fn list(&mut self, state: State, idle_at: Time) -> (u64, u32) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            if self.listed.len() == self.listed.capacity() {
-                self.listed.reserve_exact(listed_growth(self.listed.len()));
+        let place = self.apart.free.pop().unwrap_or_else(|| {
+            if self.apart.listed.len() == self.apart.listed.capacity() {
+                self.apart.listed.reserve_exact(listed_growth(self.apart.listed.len()));
             }
-            self.listed.push(State::Fill(Fill::default()));
-            u32::try_from(self.listed.len() - 1).expect("a shard holds far fewer than 2^32 keys")
+            self.apart.listed.push(State::Fill(Fill::default()));
+            u32::try_from(self.apart.listed.len() - 1)
+                .expect("a shard holds far fewer than 2^32 keys")
         });
         (self.list_at(place, state, idle_at), place)
     }
 
     fn list_at(&mut self, place: u32, state: State, idle_at: Time) -> u64 {
-        self.heap_bytes += heap_bytes(&state);
-        self.listed[place as usize] = state;
+        self.apart.heap_bytes += heap_bytes(&state);
+        self.apart.listed[place as usize] = state;
         LISTED | idle_at.as_micros().min(!KIND)
     }
 
@@ -320,25 +355,25 @@ impl Shard {
         let slot = self.table.remove(at);
         if slot.value & KIND == LISTED {
             let state = std::mem::replace(
-                &mut self.listed[slot.extra as usize],
+                &mut self.apart.listed[slot.extra as usize],
                 State::Fill(Fill::default()),
             );
-            self.heap_bytes -= heap_bytes(&state);
-            self.free.push(slot.extra);
+            self.apart.heap_bytes -= heap_bytes(&state);
+            self.apart.free.push(slot.extra);
         }
     }
 
     /// Looks at the next slots and drops the idle ones.
     fn sweep(&mut self, now: Time) {
         for _ in 0..SWEPT_PER_INSERT {
-            if self.cursor >= self.table.slots().len() {
-                self.cursor = 0;
+            if self.apart.cursor >= self.table.slots().len() {
+                self.apart.cursor = 0;
             }
-            match self.table.slots().get(self.cursor) {
+            match self.table.slots().get(self.apart.cursor) {
                 Some(slot) if !slot.is_empty() && idle_at(slot) <= now.as_micros() => {
-                    self.remove(self.cursor)
+                    self.remove(self.apart.cursor)
                 }
-                _ => self.cursor += 1,
+                _ => self.apart.cursor += 1,
             }
         }
     }
@@ -349,37 +384,41 @@ impl Shard {
         if self.table.len() == 0 {
             return;
         }
-        let next = (0..len).map(|step| (self.cursor + step) % len);
+        let next = (0..len).map(|step| (self.apart.cursor + step) % len);
         let held = next.filter(|at| !self.table.slots()[*at].is_empty());
         let candidates = held.take(EVICTION_CANDIDATES);
         let Some(idlest) = candidates.min_by_key(|at| idle_at(&self.table.slots()[*at])) else {
             return;
         };
-        self.cursor = (self.cursor + EVICTION_CANDIDATES) % len;
+        self.apart.cursor = (self.apart.cursor + EVICTION_CANDIDATES) % len;
         self.remove(idlest);
-        self.evicted += 1;
+        self.apart.evicted += 1;
     }
 
     fn is_full(&self) -> bool {
-        let grown = if self.free.is_empty() && self.listed.len() == self.listed.capacity() {
-            listed_growth(self.listed.len()) * size_of::<State>()
+        let grown = if self.apart.free.is_empty()
+            && self.apart.listed.len() == self.apart.listed.capacity()
+        {
+            listed_growth(self.apart.listed.len()) * size_of::<State>()
         } else {
             0
         };
         let elsewhere = self.bytes() - self.table.bytes() + grown;
-        self.table.len() >= self.bound.bound.keys
-            || self.table.bytes_with_one_more() + elsewhere > self.bound.bound.bytes
+        self.table.len() >= self.apart.bound.bound.keys
+            || self.table.bytes_with_one_more() + elsewhere > self.apart.bound.bound.bytes
     }
 
     fn bytes(&self) -> usize {
-        self.table.bytes() + self.listed.capacity() * size_of::<State>() + self.heap_bytes
+        self.table.bytes()
+            + self.apart.listed.capacity() * size_of::<State>()
+            + self.apart.heap_bytes
     }
 
     /// All keys with their states, for saving.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Id, Kept<'_>)> {
         self.table.slots().iter().filter(|slot| !slot.is_empty()).map(|slot| {
             let kept = match slot.value & KIND {
-                LISTED => Kept::Listed(&self.listed[slot.extra as usize], slot.value & !KIND),
+                LISTED => Kept::Listed(&self.apart.listed[slot.extra as usize], slot.value & !KIND),
                 _ => Kept::Packed(slot.value, slot.extra),
             };
             (slot.id(), kept)

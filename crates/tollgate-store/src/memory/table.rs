@@ -5,6 +5,8 @@
 //! growing is one pass from left to right. A table may have any size, so it grows by a quarter
 //! and stays four fifths full, where tables of powers of two are half empty after doubling.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use super::fingerprint::Id;
 
 /// One key: 24 bytes.
@@ -38,15 +40,15 @@ const TAIL: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    slots: Vec<Slot>,
+    slots: Box<[Slot]>,
     len: usize,
     /// The leading bits of a hash that all keys of this table share.
     shared_bits: u32,
 }
 
 impl Table {
-    pub(super) const fn new(shared_bits: u32) -> Self {
-        Self { slots: Vec::new(), len: 0, shared_bits }
+    pub(super) fn new(shared_bits: u32) -> Self {
+        Self { slots: Box::default(), len: 0, shared_bits }
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -62,7 +64,7 @@ impl Table {
     }
 
     pub(super) const fn bytes(&self) -> usize {
-        self.slots.capacity() * SLOT_BYTES
+        self.slots.len() * SLOT_BYTES
     }
 
     /// What [`Table::bytes`] would be with one entry more.
@@ -120,7 +122,7 @@ impl Table {
     /// Gives memory back if three quarters are empty.
     pub(super) fn shrink(&mut self) {
         if self.len == 0 {
-            self.slots = Vec::new();
+            self.slots = Box::default();
         } else if self.len * 4 < self.homes() {
             self.resize(self.len + self.len / 2);
         }
@@ -137,7 +139,7 @@ impl Table {
     fn resize(&mut self, homes: usize) {
         let mut homes = homes;
         loop {
-            let slots = vec![Slot::default(); slots_for(homes)];
+            let slots = vec![Slot::default(); slots_for(homes)].into_boxed_slice();
             let old = std::mem::replace(&mut self.slots, slots);
             if self.refill(&old) {
                 return;
@@ -169,12 +171,66 @@ impl Table {
         self.len >= self.homes() - self.homes() / 8
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below homes")]
     const fn home(&self, word: u64) -> usize {
-        let own = word << self.shared_bits;
-        ((own as u128 * self.homes() as u128) >> 64) as usize
+        home(word, self.shared_bits, self.homes())
+    }
+
+    /// Where the slots lie and how many homes there are, for [`Outline`].
+    fn outline(&self) -> (usize, usize) {
+        (self.slots.as_ptr().addr(), self.homes())
     }
 }
+
+#[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below homes")]
+const fn home(word: u64, shared_bits: u32, homes: usize) -> usize {
+    let own = word << shared_bits;
+    ((own as u128 * homes as u128) >> 64) as usize
+}
+
+/// Where a table's slots were when somebody last looked, readable without its lock.
+///
+/// It only serves to fetch a slot into the cache while the lock is still on its way; what it
+/// says may be old, and then the fetch was for nothing.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    addr: AtomicUsize,
+    homes: AtomicUsize,
+}
+
+impl Outline {
+    /// Notes where the slots are now.
+    pub(super) fn note(&self, table: &Table) {
+        let (addr, homes) = table.outline();
+        if self.addr.load(Relaxed) != addr || self.homes.load(Relaxed) != homes {
+            self.addr.store(addr, Relaxed);
+            self.homes.store(homes, Relaxed);
+        }
+    }
+
+    /// Begins to fetch the slots where this key would be.
+    pub(super) fn fetch(&self, id: Id, shared_bits: u32) {
+        let at = home(id.word, shared_bits, self.homes.load(Relaxed));
+        let slot = self.addr.load(Relaxed).wrapping_add(at * SLOT_BYTES);
+        fetch(slot);
+        // Most keys lie within the next few slots.
+        fetch(slot.wrapping_add(2 * SLOT_BYTES));
+    }
+}
+
+/// Asks for the cache line of an address. Nothing is read: any address will do.
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "the prefetch instruction takes a raw pointer, which it never follows"
+)]
+pub(super) fn fetch(addr: usize) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch does not access memory as far as the program can tell, and cannot fault.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(addr)) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const fn fetch(_addr: usize) {}
 
 const fn grown(homes: usize) -> usize {
     if homes < 8 { 8 } else { homes + homes / 4 }
