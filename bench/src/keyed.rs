@@ -27,8 +27,9 @@ pub(crate) fn string_keys() -> anyhow::Result<()> {
 
 /// Keys as numbers.
 pub(crate) fn u64_keys() -> anyhow::Result<()> {
-    let ours_ask = |ours: &Ours, key: &NumberKey| ours.allows(&key.0.to_ne_bytes());
-    let governor_ask = |governor: &Governor<u64>, key: &NumberKey| governor.allows(&key.0);
+    let ours_ask = |ours: &Ours, key: &NumberKey| ours.allows(&key.0);
+    let governor_ask =
+        |governor: &Governor<u64>, key: &NumberKey| governor.allows(&u64::from_ne_bytes(key.0));
     run("keyed-u64", Ours::new(keys())?, ours_ask, Governor::new()?, governor_ask)
 }
 
@@ -36,9 +37,13 @@ fn keys() -> usize {
     usize::try_from(KEYS).unwrap_or(usize::MAX)
 }
 
+/// How many keys a caller of the batch endpoint sends at once.
+const BATCH: usize = 64;
+
 /// A key that is written anew for every decision.
 trait Key: Default {
     fn set(&mut self, number: u64);
+    fn bytes(&self) -> &[u8];
 }
 
 #[derive(Default)]
@@ -58,21 +63,29 @@ impl Key for TextKey {
         bytes.extend_from_slice(&digits);
         self.0 = String::from_utf8(bytes).unwrap_or_default();
     }
-}
 
-#[derive(Default)]
-struct NumberKey(u64);
-
-impl Key for NumberKey {
-    fn set(&mut self, number: u64) {
-        self.0 = number;
+    fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 
-fn run<K: Key, A: Sync, B: Sync>(
+#[derive(Default)]
+struct NumberKey([u8; 8]);
+
+impl Key for NumberKey {
+    fn set(&mut self, number: u64) {
+        self.0 = number.to_ne_bytes();
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn run<K: Key, B: Sync>(
     name: &str,
-    ours: A,
-    ours_ask: impl Fn(&A, &K) -> bool + Copy + Send + Sync,
+    ours: Ours,
+    ours_ask: impl Fn(&Ours, &K) -> bool + Copy + Send + Sync,
     governor: B,
     governor_ask: impl Fn(&B, &K) -> bool + Copy + Send + Sync,
 ) -> anyhow::Result<()> {
@@ -89,7 +102,29 @@ fn run<K: Key, A: Sync, B: Sync>(
         let plural = if threads == 1 { "thread" } else { "threads" };
         compare(&format!("{name}-{threads}-{plural}"), "ns/decision", sides)?;
     }
-    Ok(())
+    let one_by_one =
+        |keys: &[K]| keys.iter().filter(|key| !governor_ask(&governor, key)).count() as u64;
+    let sides = vec![
+        Side::new("tollgate", || batched(|keys: &[K]| ours.refused(keys.iter().map(Key::bytes)))),
+        Side::new("governor", || batched(one_by_one)),
+    ];
+    compare(&format!("{name}-batch-of-{BATCH}"), "ns/decision", sides)
+}
+
+/// Nanoseconds per decision where the keys of many are at hand at once.
+fn batched<K: Key>(refused: impl Fn(&[K]) -> u64) -> anyhow::Result<f64> {
+    let _ = Core(0).pin_current_thread();
+    let mut random = Random::new(1);
+    let mut keys: Vec<_> = (0..BATCH).map(|_| K::default()).collect();
+    let mut sum = 0;
+    let time = own_time(|| {
+        for _ in 0..DECISIONS / BATCH as u64 {
+            keys.iter_mut().for_each(|key| key.set(random.below(KEYS)));
+            sum += refused(&keys);
+        }
+    })?;
+    black_box(sum);
+    Ok(time.as_nanos() as f64 / DECISIONS as f64)
 }
 
 /// Asks once about every key and gives the bytes that each costs.

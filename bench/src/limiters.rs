@@ -27,6 +27,16 @@ impl Ours {
         Ok(Self { store, limit: NamedLimit::new("bench", 0, limit) })
     }
 
+    /// How many of these keys are refused, asked in one call as the batch endpoint does.
+    pub(crate) fn refused<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> u64 {
+        let charges: Vec<_> =
+            keys.map(|key| [Charge { limit: &self.limit, key, cost: 1 }]).collect();
+        let takes: Vec<_> = charges.iter().map(|charge| Take::now(charge)).collect();
+        let mut refused = 0;
+        self.store.take_each_now(&takes, |decision| refused += u64::from(!decision.allowed));
+        refused
+    }
+
     pub(crate) fn allows(&self, key: &[u8]) -> bool {
         let charge = Charge { limit: &self.limit, key, cost: 1 };
         self.store.take_now(Take::now(&[charge])).allowed

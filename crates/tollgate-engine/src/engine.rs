@@ -114,6 +114,34 @@ impl Engine {
         self.check_asked(rules, &asked, cost).await
     }
 
+    /// Decides for many keys, each on its own, in one step of the store where all have one plain
+    /// limit. Asks are a policy's place, a key and a cost; outcomes come in the same order.
+    pub async fn check_each(
+        &self,
+        rules: &Arc<Rules>,
+        asks: &[(usize, &[u8], u64)],
+    ) -> Result<Vec<Outcome>, CannotDecide> {
+        let mut charges = Vec::with_capacity(asks.len());
+        for (policy, key, cost) in asks {
+            check_input(key, *cost)?;
+            charges.extend(
+                lone_limit(rules, *policy).map(|limit| [Charge { limit, key, cost: *cost }]),
+            );
+        }
+        if charges.len() < asks.len() {
+            let mut outcomes = Vec::with_capacity(asks.len());
+            for (policy, key, cost) in asks {
+                outcomes.push(self.check_under(rules, *policy, key, *cost).await?);
+            }
+            return Ok(outcomes);
+        }
+        let takes: Vec<_> = charges.iter().map(|charge| Take::now(charge)).collect();
+        let decisions = self.store.take_each(&takes).await?;
+        let outcomes =
+            decisions.into_iter().zip(asks).map(|(decision, (policy, ..))| lone(*policy, decision));
+        Ok(outcomes.collect())
+    }
+
     /// The short way of the commonest case, one limit that holds no places: nothing is gathered.
     async fn take_lone(
         &self,
@@ -123,9 +151,7 @@ impl Engine {
         cost: u64,
     ) -> Result<Outcome, CannotDecide> {
         let charges = [Charge { limit, key, cost }];
-        let decision = self.store.take(Take::now(&charges)).await?;
-        let shown = Some(Shown { policy, limit: 0, decision });
-        Ok(Outcome { allowed: decision.allowed, shown, ..Outcome::unlimited() })
+        Ok(lone(policy, self.store.take(Take::now(&charges)).await?))
     }
 
     async fn check_asked(
@@ -379,6 +405,12 @@ fn lone_limit(rules: &Rules, policy: usize) -> Option<&NamedLimit> {
     let policy = &rules.policies()[policy];
     let plain = policy.enforce && !policy.count_refused && !holds_places(policy);
     plain.then_some(limit)
+}
+
+/// What came of a policy with one limit.
+fn lone(policy: usize, decision: Decision) -> Outcome {
+    let shown = Some(Shown { policy, limit: 0, decision });
+    Outcome { allowed: decision.allowed, shown, ..Outcome::unlimited() }
 }
 
 fn check_input(key: &[u8], cost: u64) -> Result<(), CannotDecide> {

@@ -28,6 +28,9 @@ use self::{
 };
 use crate::{Answer, Charge, NamedLimit, Store, Take};
 
+/// How many requests are fetched ahead: about as many lines as a core waits for at once.
+const AHEAD: usize = 16;
+
 /// How many limits of one request are handled without an allocation.
 const INLINE: usize = 4;
 
@@ -59,14 +62,50 @@ impl MemoryStore {
     /// Takes from all limits or from none, without waiting for anything but a lock.
     pub fn take_now(&self, take: Take<'_>) -> Decision {
         let [charge] = take.charges else { return self.take_several(take, self.clock.now()) };
+        let fingerprint = self.fetch(charge);
+        // While the slot is on its way from memory the clock is read and the lock is taken.
+        self.take_one(&take, charge, fingerprint, self.clock.now())
+    }
+
+    /// The same for many requests, each on its own. The slots of some are fetched ahead together,
+    /// so that on many keys memory is waited for once and not each time.
+    pub fn take_each_now(&self, takes: &[Take<'_>], mut each: impl FnMut(Decision)) {
+        for some in takes.chunks(AHEAD) {
+            let fetched: SmallVec<[Option<Fingerprint>; AHEAD]> = some
+                .iter()
+                .map(|take| take.charges.first().map(|charge| self.fetch(charge)))
+                .collect();
+            let now = self.clock.now();
+            for (take, fingerprint) in some.iter().zip(fetched) {
+                each(match (take.charges, fingerprint) {
+                    ([charge], Some(fingerprint)) => self.take_one(take, charge, fingerprint, now),
+                    _ => self.take_several(*take, now),
+                });
+            }
+        }
+    }
+
+    /// Whose key it is; what is kept for it is on its way from memory then.
+    #[inline]
+    fn fetch(&self, charge: &Charge<'_>) -> Fingerprint {
         let fingerprint = self.seed.fingerprint(charge.key);
         let number = fingerprint.shard(self.shard_bits);
-        // While the slot is on its way from memory the clock is read and the lock is taken.
         self.outlines[number].fetch(fingerprint.under(charge.limit.tag()), self.shard_bits);
         table::fetch(std::ptr::from_ref(&self.shards[number]).addr());
-        let now = self.clock.now();
+        fingerprint
+    }
+
+    #[inline]
+    fn take_one(
+        &self,
+        take: &Take<'_>,
+        charge: &Charge<'_>,
+        fingerprint: Fingerprint,
+        now: Time,
+    ) -> Decision {
+        let number = fingerprint.shard(self.shard_bits);
         let mut shard = self.shards[number].0.lock();
-        let ask = ask(&take, charge, shard.time(now));
+        let ask = ask(take, charge, shard.time(now));
         let verdict = shard.take(fingerprint, charge.limit, ask, take.count_refused);
         self.outlines[number].note(shard.table());
         drop(shard);
@@ -233,6 +272,12 @@ fn ask(take: &Take<'_>, charge: &Charge<'_>, now: Time) -> Ask {
 impl Store for MemoryStore {
     fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision> {
         Answer::ready(self.take_now(take))
+    }
+
+    fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
+        let mut decisions = Vec::with_capacity(takes.len());
+        self.take_each_now(takes, |decision| decisions.push(decision));
+        Answer::ready(decisions)
     }
 
     fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision> {

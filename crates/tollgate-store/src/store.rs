@@ -48,6 +48,9 @@ pub trait Store: Send + Sync + 'static {
     /// Takes from all limits, or from none.
     fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision>;
 
+    /// Takes for many requests in one step, each on its own: one may pass and the next be refused.
+    fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>>;
+
     /// Gives back, never more than was taken; the answer is the level after it.
     fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision>;
 

@@ -43,10 +43,10 @@ impl Default for MemoryConfig {
 
 /// A shard should hold enough that chance spreads keys evenly, and little enough to be moved
 /// within microseconds.
-const SHARD_KEYS: usize = 8_192;
+const SHARD_KEYS: usize = 2_048;
 
-/// A thousand locks are more than any machine has cores.
-const SHARD_BITS_MAX: u32 = 10;
+/// Some thousand locks are far more than any machine has cores: two rarely want the same.
+const SHARD_BITS_MAX: u32 = 12;
 
 impl MemoryConfig {
     pub(super) fn shard_bits(&self) -> u32 {
