@@ -11,8 +11,13 @@ use std::{
 
 use expect_test::expect;
 use support::{Upstream, gateway, get, route_to};
+use tollgate_core::{Decision, Time};
+use tollgate_store::{Answer, Charge, Store, StoreError, Take};
 use tollgate_telemetry::{AccessLog, access_log::Format, metrics::Counter};
-use tollgate_testkit::wait::{PATIENCE, wait_until};
+use tollgate_testkit::{
+    ManualClock,
+    wait::{PATIENCE, wait_until},
+};
 
 /// Ten a second with bursts of fifteen, by client address.
 const ORDERS: &str = "    policies: [orders]\npolicies:\n  - id: orders\n    key: \"{ip}\"\n    \
@@ -331,6 +336,53 @@ fn a_place_is_given_back_by_a_client_that_hangs_up() {
         client.is_silent()
     })
     .unwrap();
+}
+
+/// A store that nobody can reach.
+struct Unreachable;
+
+impl Unreachable {
+    fn answer<'a, T>() -> Answer<'a, T> {
+        Answer::Ready(Some(Err(StoreError::Unavailable("gone".to_owned()))))
+    }
+}
+
+impl Store for Unreachable {
+    fn take<'a>(&'a self, _: Take<'a>) -> Answer<'a, Decision> {
+        Self::answer()
+    }
+
+    fn take_each<'a>(&'a self, _: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
+        Self::answer()
+    }
+
+    fn refund<'a>(&'a self, _: &'a [Charge<'a>]) -> Answer<'a, Decision> {
+        Self::answer()
+    }
+
+    fn release<'a>(&'a self, _: &'a [Charge<'a>], _: u64) -> Answer<'a, ()> {
+        Self::answer()
+    }
+
+    fn reset<'a>(&'a self, _: &'a [Charge<'a>]) -> Answer<'a, ()> {
+        Self::answer()
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+}
+
+#[test]
+fn requests_pass_while_nothing_can_be_decided() {
+    let upstream = Upstream::saying("hello");
+    let config = support::config(&route_to(&[&upstream], ONE));
+    let clock = ManualClock::default();
+    let gateway = support::start_on(Arc::new(Unreachable), clock, config, 1, None);
+    for _ in 0..3 {
+        let answer = gateway.get("/");
+        assert_eq!((answer.status(), answer.header("x-ratelimit-limit")), (200, None));
+    }
 }
 
 // covers: C15

@@ -12,7 +12,7 @@ use super::{
     body::Framing,
     head::{HeadError, Line, Lines},
     name::Name,
-    tokens::{self, ConnectionOption, has_token},
+    tokens::{self, Connection, has_token},
 };
 
 /// Longer than any method in the registry.
@@ -205,43 +205,19 @@ impl Request {
 
     /// Takes from the lines what the gateway itself must know.
     fn understand(&mut self, lines: &Lines) -> Result<(), Refusal> {
-        let bytes = &self.bytes;
-        let (mut length, mut encoding) = (None, None);
-        let (mut close, mut keep_alive) = (false, false);
+        let (mut host, mut length, mut encoding) = (None, None, None);
+        let mut connection = Connection::default();
         for line in lines.iter() {
-            let value = line.value(bytes);
+            let value = line.value(&self.bytes);
             match line.known {
-                Name::Host if self.host.is_some() => {
-                    return Err(Refusal::bad("The request has more than one Host."));
-                }
-                Name::Host => {
-                    if !is_host(value) {
-                        return Err(Refusal::bad("The Host is not a host name with a port."));
-                    }
-                    let start = value.as_ptr() as usize - bytes.as_ptr() as usize;
-                    self.host = Some(start..start + value.len());
-                }
-                Name::ContentLength if length.is_some() => {
-                    return Err(Refusal::bad("The request has more than one Content-Length."));
-                }
+                Name::Host => once(&mut host, value, "The request has more than one Host.")?,
                 Name::ContentLength => {
-                    let bad = Refusal::bad("The Content-Length is not a number.");
-                    length = Some(decimal(value).ok_or(bad)?);
+                    once(&mut length, value, "The request has more than one Content-Length.")?;
                 }
-                Name::TransferEncoding if encoding.is_some() => {
-                    return Err(Refusal::bad("The request has more than one Transfer-Encoding."));
+                Name::TransferEncoding => {
+                    once(&mut encoding, value, "The request has more than one Transfer-Encoding.")?;
                 }
-                Name::TransferEncoding => encoding = Some(value),
-                Name::Connection => {
-                    for token in tokens::tokens(value) {
-                        match ConnectionOption::of(token) {
-                            ConnectionOption::Close => close = true,
-                            ConnectionOption::KeepAlive => keep_alive = true,
-                            ConnectionOption::Hop => {}
-                            ConnectionOption::Field => self.names_fields = true,
-                        }
-                    }
-                }
+                Name::Connection => connection.read(value),
                 Name::Te => self.wants_trailers |= has_token(value, b"trailers"),
                 Name::Expect if value.eq_ignore_ascii_case(b"100-continue") => {
                     self.expects_continue = !self.is_old;
@@ -253,12 +229,23 @@ impl Request {
                 _ => {}
             }
         }
-        if self.host.is_none() && !self.is_old {
-            return Err(Refusal::bad("The request has no Host."));
-        }
         self.framing = framing(length, encoding, self.is_old)?;
-        self.keep_alive = !close && (keep_alive || !self.is_old);
+        self.keep_alive = connection.keeps(self.is_old);
+        self.names_fields = connection.names_fields;
+        self.host = self.host_place(host)?;
         Ok(())
+    }
+
+    fn host_place(&self, host: Option<&[u8]>) -> Result<Option<Range<usize>>, Refusal> {
+        match host {
+            None if self.is_old => Ok(None),
+            None => Err(Refusal::bad("The request has no Host.")),
+            Some(host) if is_host(host) => {
+                let start = host.as_ptr() as usize - self.bytes.as_ptr() as usize;
+                Ok(Some(start..start + host.len()))
+            }
+            Some(_) => Err(Refusal::bad("The Host is not a host name with a port.")),
+        }
     }
 
     /// Makes `/path` of `http://host/path`, which names its host twice: both must agree.
@@ -306,9 +293,24 @@ fn is_old(version: &[u8]) -> Result<bool, Refusal> {
     }
 }
 
-fn framing(length: Option<u64>, encoding: Option<&[u8]>, is_old: bool) -> Result<Framing, Refusal> {
+/// Remembers the value of a line that must not come twice.
+fn once<'a>(
+    slot: &mut Option<&'a [u8]>,
+    value: &'a [u8],
+    twice: &'static str,
+) -> Result<(), Refusal> {
+    if slot.replace(value).is_some() { Err(Refusal::bad(twice)) } else { Ok(()) }
+}
+
+fn framing(
+    length: Option<&[u8]>,
+    encoding: Option<&[u8]>,
+    is_old: bool,
+) -> Result<Framing, Refusal> {
     let Some(encoding) = encoding else {
-        return Ok(length.map_or(Framing::Empty, Framing::Length));
+        let Some(length) = length else { return Ok(Framing::Empty) };
+        let length = decimal(length).ok_or(Refusal::bad("The Content-Length is not a number."))?;
+        return Ok(Framing::Length(length));
     };
     if length.is_some() {
         return Err(Refusal::bad("The request has both Content-Length and Transfer-Encoding."));

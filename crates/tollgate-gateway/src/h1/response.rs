@@ -7,7 +7,7 @@ use super::{
     head::{HeadError, Line, Lines},
     name::Name,
     request::decimal,
-    tokens::{self, ConnectionOption, has_token},
+    tokens::{Connection, has_token},
 };
 
 /// Why an upstream's answer cannot be passed on.
@@ -122,9 +122,8 @@ impl Response {
         method: &Method,
     ) -> Result<(), BadAnswer> {
         self.has_date = false;
-        self.names_fields = false;
         let (mut length, mut encoding) = (None, None);
-        let (mut close, mut keep_alive) = (false, false);
+        let mut connection = Connection::default();
         for line in lines.iter() {
             let value = line.value(head);
             match line.known {
@@ -132,26 +131,15 @@ impl Response {
                 Name::ContentLength => length = Some(decimal(value).ok_or(BadAnswer::Length)?),
                 Name::TransferEncoding if encoding.is_some() => return Err(BadAnswer::Encoding),
                 Name::TransferEncoding => encoding = Some(value),
+                Name::Connection => connection.read(value),
                 Name::Date => self.has_date = true,
-                Name::Connection => {
-                    for token in tokens::tokens(value) {
-                        match ConnectionOption::of(token) {
-                            ConnectionOption::Close => close = true,
-                            ConnectionOption::KeepAlive => keep_alive = true,
-                            ConnectionOption::Hop => {}
-                            ConnectionOption::Field => self.names_fields = true,
-                        }
-                    }
-                }
                 _ => {}
             }
         }
         self.framing = self.framing(length, encoding, method)?;
         self.length = length;
-        self.keep_alive = !close && (keep_alive || !is_old);
-        if self.framing == Framing::UntilClose {
-            self.keep_alive = false;
-        }
+        self.keep_alive = connection.keeps(is_old) && self.framing != Framing::UntilClose;
+        self.names_fields = connection.names_fields;
         Ok(())
     }
 

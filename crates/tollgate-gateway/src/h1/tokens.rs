@@ -10,30 +10,33 @@ pub(crate) fn has_token(value: &[u8], token: &[u8]) -> bool {
     tokens(value).any(|found| found.eq_ignore_ascii_case(token))
 }
 
-/// What a member of `Connection` means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionOption {
-    /// The connection ends with this message.
-    Close,
-    /// The connection stays.
-    KeepAlive,
-    /// It names a field that never passes a hop anyway.
-    Hop,
-    /// It names a field that ends here.
-    Field,
+/// What the `Connection` lines of a message say.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    close: bool,
+    keep_alive: bool,
+    /// Whether fields are named that end here, other than those that always do.
+    pub(crate) names_fields: bool,
 }
 
-impl ConnectionOption {
-    pub(crate) fn of(token: &[u8]) -> Self {
-        if token.eq_ignore_ascii_case(b"close") {
-            Self::Close
-        } else if token.eq_ignore_ascii_case(b"keep-alive") {
-            Self::KeepAlive
-        } else if token.eq_ignore_ascii_case(b"te") || token.eq_ignore_ascii_case(b"upgrade") {
-            Self::Hop
-        } else {
-            Self::Field
+impl Connection {
+    /// Reads one more line.
+    pub(crate) fn read(&mut self, value: &[u8]) {
+        for token in tokens(value) {
+            let is = |text: &str| token.eq_ignore_ascii_case(text.as_bytes());
+            if is("close") {
+                self.close = true;
+            } else if is("keep-alive") {
+                self.keep_alive = true;
+            } else if !is("te") && !is("upgrade") {
+                self.names_fields = true;
+            }
         }
+    }
+
+    /// Whether the connection stays; HTTP/1.0 closes unless told otherwise.
+    pub(crate) fn keeps(&self, is_old: bool) -> bool {
+        !self.close && (self.keep_alive || !is_old)
     }
 }
 

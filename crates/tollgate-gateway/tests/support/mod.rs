@@ -22,7 +22,7 @@ use tollgate_engine::{Engine, Rules};
 use tollgate_gateway::{Context, Gateway, Settings};
 use tollgate_listen::{DrainReport, Sockets, Workers};
 use tollgate_rules::Config;
-use tollgate_store::{MemoryConfig, MemoryStore};
+use tollgate_store::{MemoryConfig, MemoryStore, Store};
 use tollgate_telemetry::{AccessLog, Exposition, Metrics};
 use tollgate_testkit::ManualClock;
 
@@ -54,6 +54,17 @@ pub fn gateway(yaml: &str) -> Running {
 pub fn start(config: Config, workers: usize, access_log: Option<Arc<AccessLog>>) -> Running {
     let clock = ManualClock::default();
     let store = Arc::new(MemoryStore::new(MemoryConfig::default(), Arc::new(clock.clone())));
+    start_on(store, clock, config, workers, access_log)
+}
+
+/// The same on any store.
+pub fn start_on(
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    config: Config,
+    workers: usize,
+    access_log: Option<Arc<AccessLog>>,
+) -> Running {
     let metrics = Arc::new(Metrics::new());
     let rules = Rules::new(config.rules, config.client.ipv6_prefix);
     let engine = Arc::new(Engine::new(store, rules));
