@@ -85,15 +85,19 @@ impl Server {
     }
 
     fn wait_until(&self, what: &str, done: impl Fn(&Self) -> bool) {
-        let (_keep, never) = mpsc::channel::<()>();
-        for _ in 0..1_000 {
-            if done(self) {
-                return;
-            }
-            let _ = never.recv_timeout(Duration::from_millis(10));
-        }
-        panic!("{what} did not happen");
+        wait_until(what, || done(self));
     }
+}
+
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let (_keep, never) = mpsc::channel::<()>();
+    for _ in 0..1_000 {
+        if done() {
+            return;
+        }
+        let _ = never.recv_timeout(Duration::from_millis(10));
+    }
+    panic!("{what} did not happen");
 }
 
 fn answer(stream: &mut TcpStream) -> String {
@@ -222,11 +226,14 @@ fn stopping_lets_requests_in_flight_finish_and_closes_idle_connections() {
     let (addr, gate, workers) = (server.sockets.local_addr(), server.gate, server.workers);
     let stopping = std::thread::spawn(move || workers.stop(SOON));
     assert!(is_closed(&mut idle));
-    assert!(TcpStream::connect(addr).is_err(), "still listening");
+    // Each worker stops in its own time; what one still accepts meanwhile is closed like an
+    // idle connection.
+    wait_until("the end of listening", || TcpStream::connect(addr).is_err());
     gate.notify_waiters();
     let answer = answer(&mut busy);
     assert!(answer.contains("connection: close"), "{answer}");
-    assert_eq!(stopping.join().unwrap(), DrainReport { finished: 2, aborted: 0 });
+    let report = stopping.join().unwrap();
+    assert!(report.finished >= 2 && report.aborted == 0, "{report:?}");
 }
 
 // covers: G5
