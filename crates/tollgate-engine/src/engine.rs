@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use tokio::{sync::Notify, time::Instant};
 use tollgate_core::{Algorithm, COST_MAX, Decision, Patience};
 use tollgate_rules::{Attributes, KeyBuf, Policy};
-use tollgate_store::{Charge, NamedLimit, Store, Take};
+use tollgate_store::{Answer, Charge, NamedLimit, Store, Take};
 
 use crate::{CannotDecide, Held, Outcome, Rules, Shown, lease::start, queue::Queues};
 
@@ -151,7 +151,12 @@ impl Engine {
         cost: u64,
     ) -> Result<Outcome, CannotDecide> {
         let charges = [Charge { limit, key, cost }];
-        Ok(lone(policy, self.store.take(Take::now(&charges)).await?))
+        // Taken out by hand where it is there already: a poll would move it twice more.
+        let decision = match self.store.take(Take::now(&charges)) {
+            Answer::Ready(Some(decision)) => decision?,
+            waiting => waiting.await?,
+        };
+        Ok(lone(policy, decision))
     }
 
     async fn check_asked(
@@ -338,9 +343,16 @@ impl Engine {
 
     /// What frees those places again. It is made before they are taken, so that a caller who leaves
     /// in between loses none.
-    fn hold(&self, rules: &Arc<Rules>, asked: &[Asked<'_>], cost: u64, lease: u64) -> Option<Held> {
+    fn hold(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &[Asked<'_>],
+        cost: u64,
+        lease: u64,
+    ) -> Option<Box<Held>> {
         let (store, released) = (&self.store, &self.released);
-        (lease > 0 && cost > 0).then(|| Held::new(store, released, rules, places(asked), lease))
+        (lease > 0 && cost > 0)
+            .then(|| Box::new(Held::new(store, released, rules, places(asked), lease)))
     }
 
     /// Decides a policy in dry run: counted like any other, refusing nothing.
@@ -428,11 +440,11 @@ fn holds_places(policy: &Policy) -> bool {
 
 /// Leaves the places with a request that passes. One that was refused has taken none, except
 /// under policies in dry run: those are given back.
-fn keep_held(outcome: &mut Outcome, held: Option<Held>, asked: &[Asked<'_>]) {
+fn keep_held(outcome: &mut Outcome, held: Option<Box<Held>>, asked: &[Asked<'_>]) {
     if outcome.allowed {
         outcome.held = held;
     } else if asked.iter().all(|one| one.policy.enforce) {
-        held.map(Held::keep);
+        held.map(|held| held.keep());
     }
 }
 

@@ -15,8 +15,9 @@ pub struct Outcome {
     pub shown: Option<Shown>,
     /// Policies in dry run that would have refused.
     pub dry_run: SmallVec<[usize; 2]>,
-    /// Places held while the request is in flight; dropping it frees them.
-    pub held: Option<Held>,
+    /// Places held while the request is in flight; dropping it frees them. Boxed, because few
+    /// requests hold any and all would carry its size.
+    pub held: Option<Box<Held>>,
 }
 
 /// One limit and what it says.

@@ -183,6 +183,7 @@ impl MemoryStore {
     }
 
     /// The way of a request with several limits: lock all shards in order, ask all, then settle.
+    #[inline(never)]
     fn take_several(&self, take: Take<'_>, now: Time) -> Decision {
         let mut asked = self.merged(take.charges);
         let mut locked = Locked::lock(self, asked.iter().map(|one| one.fingerprint));

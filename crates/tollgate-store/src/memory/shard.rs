@@ -76,7 +76,27 @@ impl Shard {
     }
 
     /// One limit's whole way: look, decide, keep.
+    #[inline]
     pub(super) fn take(
+        &mut self,
+        key: Fingerprint,
+        named: &NamedLimit,
+        ask: Ask,
+        count_refused: bool,
+    ) -> Verdict {
+        if !count_refused
+            && let Ok(at) = self.table.find(key.under(named.tag()))
+            && let Some(verdict) = self.take_small(at, named.limit(), &ask)
+        {
+            return verdict;
+        }
+        self.take_any(key, named, ask, count_refused)
+    }
+
+    /// The same for a key that is new, or a state that is not a small bucket. Kept apart so that the
+    /// short way stays short.
+    #[inline(never)]
+    fn take_any(
         &mut self,
         key: Fingerprint,
         named: &NamedLimit,
@@ -86,12 +106,6 @@ impl Shard {
         let limit = named.limit();
         let id = key.under(named.tag());
         let found = self.find(key, named, ask.now);
-        if let Ok(at) = found
-            && !count_refused
-            && let Some(verdict) = self.take_small(at, limit, &ask)
-        {
-            return verdict;
-        }
         if found.is_err()
             && let Some(refused) = self.no_room_for_new()
         {

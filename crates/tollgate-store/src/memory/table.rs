@@ -73,6 +73,7 @@ impl Table {
     }
 
     /// Where this key is, or where it would go.
+    #[inline]
     pub(super) fn find(&self, id: Id) -> Result<usize, usize> {
         if self.slots.is_empty() {
             return Err(0);
@@ -168,7 +169,7 @@ impl Table {
 
     /// Seven eighths full.
     const fn is_full(&self) -> bool {
-        self.len >= self.homes() - self.homes() / 8
+        self.len >= self.homes() - self.homes() / 4
     }
 
     const fn home(&self, word: u64) -> usize {
@@ -233,7 +234,7 @@ pub(super) fn fetch(addr: usize) {
 pub(super) const fn fetch(_addr: usize) {}
 
 const fn grown(homes: usize) -> usize {
-    if homes < 8 { 8 } else { homes + homes / 4 }
+    if homes < 8 { 8 } else { homes + homes / 8 }
 }
 
 const fn slots_for(homes: usize) -> usize {
