@@ -72,10 +72,6 @@ impl Bucket {
 
     /// Checks and spends one impatient request at once, if the bucket is small.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a small bucket's parts are below 2^32 and its spans below 2^62"
-    )]
     pub(crate) fn take_small(
         &self,
         fill: SmallFill,

@@ -2,8 +2,8 @@
 //!
 //! Keys are kept as fingerprints under a secret seed: no string is stored, and nobody can choose
 //! keys that collide. Shards of a sorted table each have a lock; all limits of one key lie in one
-//! shard, so an ordinary decision takes one lock, for well under a microsecond. Shards grow by a
-//! quarter and are small, so no insert waits for a large table to move.
+//! shard, so an ordinary decision takes one lock, for well under a microsecond. Shards grow by an
+//! eighth and are small, so no insert waits for a large table to move.
 
 mod bound;
 mod fingerprint;

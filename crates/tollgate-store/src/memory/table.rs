@@ -2,8 +2,8 @@
 //!
 //! Linear probing, with entries kept in the order of their hashes. Since the home of an entry grows
 //! with its hash, a search ends at the first larger hash, removing needs no tombstones, and
-//! growing is one pass from left to right. A table may have any size, so it grows by a quarter
-//! and stays four fifths full, where tables of powers of two are half empty after doubling.
+//! growing is one pass from left to right. A table may have any size, so it grows by an eighth
+//! and stays three quarters full, where tables of powers of two are half empty after doubling.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -167,9 +167,9 @@ impl Table {
         self.slots.len().saturating_sub(TAIL)
     }
 
-    /// Seven eighths full.
+    /// Thirteen sixteenths full: fuller, searches cross more cache lines; emptier, memory is wasted.
     const fn is_full(&self) -> bool {
-        self.len >= self.homes() - self.homes() / 4
+        self.len >= self.homes() - self.homes() * 3 / 16
     }
 
     const fn home(&self, word: u64) -> usize {
