@@ -7,6 +7,8 @@
 
 mod bound;
 mod fingerprint;
+mod list;
+mod packed;
 mod saved;
 mod shard;
 mod table;

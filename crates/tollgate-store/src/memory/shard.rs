@@ -1,17 +1,18 @@
 //! One shard: a table of small states, a list of large ones, and the order of things at the bound.
 //!
-//! A bucket or a window fits into its slot: 62 bits for the instant at which the key says nothing
-//! any more, 32 for the rest. Other states stand in the list, and the slot says where. Either way
-//! the slot tells when it is idle without asking the limit, which is what sweeping and eviction
-//! go by: the key that is idle soonest owes least.
+//! A bucket or a window fits into its slot; other states stand in the list, and the slot says where.
+//! Either way the slot tells when it is idle without asking the limit, which is what sweeping and
+//! eviction go by: the key that is idle soonest owes least.
 
 use std::time::Duration;
 
-use tollgate_core::{Ask, Fill, Limit, SmallFill, State, Tally, Time, Timeline, Verdict, Wait};
+use tollgate_core::{Ask, Limit, SmallFill, State, Time, Timeline, Verdict, Wait};
 
 use super::{
     bound::{AtBound, MemoryConfig, MemoryStats},
     fingerprint::{Fingerprint, Id},
+    list::List,
+    packed::{self, Kind, idle_at},
     table::{Slot, Table},
 };
 use crate::NamedLimit;
@@ -26,12 +27,6 @@ const EVICTION_CANDIDATES: usize = 32;
 /// Keys forgotten for one new one at most, where bytes are bounded and keys differ in size.
 const EVICTIONS_MAX: usize = 8;
 
-/// The upper two bits of a slot's value say what it is.
-const KIND: u64 = 0b11 << 62;
-const FILL: u64 = 0;
-const TALLY: u64 = 0b01 << 62;
-const LISTED: u64 = 0b10 << 62;
-
 /// What every decision touches fits one cache line together with the lock, because the line moves
 /// from core to core with it; all else is apart.
 pub(super) struct Shard {
@@ -41,11 +36,9 @@ pub(super) struct Shard {
 }
 
 struct Apart {
-    listed: Vec<State>,
-    free: Vec<u32>,
-    /// Bytes that listed states hold elsewhere.
-    heap_bytes: usize,
+    list: List,
     bound: MemoryConfig,
+    /// Where sweeping and eviction look next.
     cursor: usize,
     evicted: u64,
     refused: u64,
@@ -53,15 +46,8 @@ struct Apart {
 
 impl Shard {
     pub(super) fn new(bound: MemoryConfig, shared_bits: u32) -> Self {
-        let apart = Apart {
-            listed: Vec::new(),
-            free: Vec::new(),
-            heap_bytes: 0,
-            bound,
-            cursor: 0,
-            evicted: 0,
-            refused: 0,
-        };
+        let list = List::default();
+        let apart = Apart { list, bound, cursor: 0, evicted: 0, refused: 0 };
         Self { table: Table::new(shared_bits), timeline: Timeline::new(), apart: Box::new(apart) }
     }
 
@@ -126,16 +112,16 @@ impl Shard {
     #[inline]
     fn take_small(&mut self, at: usize, limit: &Limit, ask: &Ask) -> Option<Verdict> {
         let slot = self.table.slot_mut(at);
-        if slot.value & KIND != FILL {
+        if !matches!(Kind::of(slot.value), Kind::Fill) {
             return None;
         }
         let fill = SmallFill { micros: slot.value, part: slot.extra };
         let (verdict, fill) = limit.take_small(fill, ask)?;
         // After a take the instant lies within 62 bits, as the bucket's span and the time do.
-        if fill.micros & KIND != 0 {
+        if !packed::fits(fill.micros) {
             return None;
         }
-        slot.value = FILL | fill.micros;
+        slot.value = fill.micros;
         slot.extra = fill.part;
         Some(verdict)
     }
@@ -198,28 +184,11 @@ impl Shard {
             }
         }
         self.table.shrink();
-        if self.apart.free.len() * 4 > self.apart.listed.len() * 3 {
-            self.compact();
+        if self.apart.list.is_sparse() {
+            let slots = self.table.slots_mut().iter_mut().filter(|slot| !slot.is_empty());
+            let listed = slots.filter(|slot| matches!(Kind::of(slot.value), Kind::Listed));
+            self.apart.list.compact(listed.map(|slot| &mut slot.extra));
         }
-    }
-
-    /// Moves the listed states together.
-    fn compact(&mut self) {
-        let mut listed = Vec::with_capacity(self.apart.listed.len() - self.apart.free.len());
-        for at in 0..self.table.slots().len() {
-            let slot = self.table.slot_mut(at);
-            if slot.is_empty() || slot.value & KIND != LISTED {
-                continue;
-            }
-            let state = std::mem::replace(
-                &mut self.apart.listed[slot.extra as usize],
-                State::Fill(Fill::default()),
-            );
-            slot.extra = u32::try_from(listed.len()).expect("fewer than before, which fitted");
-            listed.push(state);
-        }
-        self.apart.listed = listed;
-        self.apart.free = Vec::new();
     }
 
     /// A refusal, if the key is new, there is no room, and new keys are refused then.
@@ -268,24 +237,9 @@ impl Shard {
     /// Copies a small state, moves a large one out of the list.
     fn lift_at(&mut self, at: usize, limit: &Limit) -> State {
         let slot = self.table.slots()[at];
-        let micros = slot.value & !KIND;
-        match (slot.value & KIND, limit) {
-            (FILL, _) => {
-                State::Fill(Fill { micros: u128::from(micros), part: u64::from(slot.extra) })
-            }
-            (TALLY, Limit::FixedWindow(fixed)) => {
-                let index = fixed.window().index(Time::from_micros(micros)).saturating_sub(1);
-                State::Tally(Tally { index, count: u64::from(slot.extra) })
-            }
-            (LISTED, _) => {
-                let state = std::mem::replace(
-                    &mut self.apart.listed[slot.extra as usize],
-                    State::Fill(Fill::default()),
-                );
-                self.apart.heap_bytes -= heap_bytes(&state);
-                state
-            }
-            _ => limit.fresh(),
+        match Kind::of(slot.value) {
+            Kind::Listed => self.apart.list.lift(slot.extra),
+            _ => packed::unpack(limit, &slot),
         }
     }
 
@@ -306,7 +260,7 @@ impl Shard {
         }
         // A log that has grown may have taken more than its share.
         for _ in 0..EVICTIONS_MAX {
-            if self.apart.heap_bytes == 0 || self.bytes() <= self.apart.bound.bound.bytes {
+            if self.apart.list.heap_bytes() == 0 || self.bytes() <= self.apart.bound.bound.bytes {
                 break;
             }
             self.evict();
@@ -316,16 +270,19 @@ impl Shard {
     /// Puts a state into the slot of a key that is there.
     fn write(&mut self, at: usize, limit: &Limit, state: State, idle_at: Time) {
         let slot = self.table.slots()[at];
-        let listed = slot.value & KIND == LISTED;
-        let (value, extra) = match pack(limit, &state, idle_at) {
+        let listed = matches!(Kind::of(slot.value), Kind::Listed);
+        let (value, extra) = match packed::pack(limit, &state, idle_at) {
             Some(packed) => {
                 if listed {
-                    self.apart.free.push(slot.extra);
+                    self.apart.list.remove(slot.extra);
                 }
                 packed
             }
-            None if listed => (self.list_at(slot.extra, state, idle_at), slot.extra),
-            None => self.list(state, idle_at),
+            None if listed => {
+                self.apart.list.put(slot.extra, state);
+                (packed::listed(idle_at), slot.extra)
+            }
+            None => (packed::listed(idle_at), self.apart.list.add(state)),
         };
         let slot = self.table.slot_mut(at);
         slot.value = value;
@@ -340,40 +297,17 @@ impl Shard {
             }
             self.evict();
         }
-        let (value, extra) =
-            pack(limit, &state, idle_at).unwrap_or_else(|| self.list(state, idle_at));
+        let (value, extra) = packed::pack(limit, &state, idle_at)
+            .unwrap_or_else(|| (packed::listed(idle_at), self.apart.list.add(state)));
         if let Err(at) = self.table.find(id) {
             self.table.insert(at, Slot::new(id, value, extra));
         }
     }
 
-    fn list(&mut self, state: State, idle_at: Time) -> (u64, u32) {
-        let place = self.apart.free.pop().unwrap_or_else(|| {
-            if self.apart.listed.len() == self.apart.listed.capacity() {
-                self.apart.listed.reserve_exact(listed_growth(self.apart.listed.len()));
-            }
-            self.apart.listed.push(State::Fill(Fill::default()));
-            u32::try_from(self.apart.listed.len() - 1)
-                .expect("a shard holds far fewer than 2^32 keys")
-        });
-        (self.list_at(place, state, idle_at), place)
-    }
-
-    fn list_at(&mut self, place: u32, state: State, idle_at: Time) -> u64 {
-        self.apart.heap_bytes += heap_bytes(&state);
-        self.apart.listed[place as usize] = state;
-        LISTED | idle_at.as_micros().min(!KIND)
-    }
-
     fn remove(&mut self, at: usize) {
         let slot = self.table.remove(at);
-        if slot.value & KIND == LISTED {
-            let state = std::mem::replace(
-                &mut self.apart.listed[slot.extra as usize],
-                State::Fill(Fill::default()),
-            );
-            self.apart.heap_bytes -= heap_bytes(&state);
-            self.apart.free.push(slot.extra);
+        if matches!(Kind::of(slot.value), Kind::Listed) {
+            self.apart.list.remove(slot.extra);
         }
     }
 
@@ -410,29 +344,22 @@ impl Shard {
     }
 
     fn is_full(&self) -> bool {
-        let grown = if self.apart.free.is_empty()
-            && self.apart.listed.len() == self.apart.listed.capacity()
-        {
-            listed_growth(self.apart.listed.len()) * size_of::<State>()
-        } else {
-            0
-        };
-        let elsewhere = self.bytes() - self.table.bytes() + grown;
-        self.table.len() >= self.apart.bound.bound.keys
-            || self.table.bytes_with_one_more() + elsewhere > self.apart.bound.bound.bytes
+        let bytes = self.table.bytes_with_one_more() + self.apart.list.bytes_with_one_more();
+        let bound = self.apart.bound.bound;
+        self.table.len() >= bound.keys || bytes > bound.bytes
     }
 
     fn bytes(&self) -> usize {
-        self.table.bytes()
-            + self.apart.listed.capacity() * size_of::<State>()
-            + self.apart.heap_bytes
+        self.table.bytes() + self.apart.list.bytes()
     }
 
     /// All keys with their states, for saving.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Id, Kept<'_>)> {
         self.table.slots().iter().filter(|slot| !slot.is_empty()).map(|slot| {
-            let kept = match slot.value & KIND {
-                LISTED => Kept::Listed(&self.apart.listed[slot.extra as usize], slot.value & !KIND),
+            let kept = match Kind::of(slot.value) {
+                Kind::Listed => {
+                    Kept::Listed(self.apart.list.get(slot.extra), packed::micros(slot.value))
+                }
                 _ => Kept::Packed(slot.value, slot.extra),
             };
             (slot.id(), kept)
@@ -442,16 +369,18 @@ impl Shard {
     /// Puts a saved key back; what is idle by now stays away.
     pub(super) fn restore(&mut self, id: Id, kept: Restored, now: Time) {
         let idle_at = match &kept {
-            Restored::Packed(value, _) => value & !KIND,
+            Restored::Packed(value, _) => packed::micros(*value),
             Restored::Listed(_, idle_at) => *idle_at,
         };
         if idle_at <= now.as_micros() || self.is_full() {
             return;
         }
         let (value, extra) = match kept {
-            Restored::Packed(value, _) if value & KIND == LISTED => return,
+            Restored::Packed(value, _) if matches!(Kind::of(value), Kind::Listed) => return,
             Restored::Packed(value, extra) => (value, extra),
-            Restored::Listed(state, idle_at) => self.list(state, Time::from_micros(idle_at)),
+            Restored::Listed(state, idle_at) => {
+                (packed::listed(Time::from_micros(idle_at)), self.apart.list.add(state))
+            }
         };
         if let Err(at) = self.table.find(id) {
             self.table.insert(at, Slot::new(id, value, extra));
@@ -473,39 +402,4 @@ pub(super) enum Restored {
     Packed(u64, u32),
     /// To the list.
     Listed(State, u64),
-}
-
-/// By how many states the list grows: a quarter, as the table does.
-const fn listed_growth(len: usize) -> usize {
-    len / 4 + 4
-}
-
-/// From when on a slot says nothing. A bucket with a remainder is full only at the next tick.
-const fn idle_at(slot: &Slot) -> u64 {
-    let rest = slot.value & KIND == FILL && slot.extra > 0;
-    (slot.value & !KIND) + rest as u64
-}
-
-/// The state in 96 bits, if it fits.
-fn pack(limit: &Limit, state: &State, idle_at: Time) -> Option<(u64, u32)> {
-    match (state, limit) {
-        (State::Fill(fill), _) => {
-            let micros = u64::try_from(fill.micros).ok().filter(|micros| micros & KIND == 0)?;
-            Some((FILL | micros, u32::try_from(fill.part).ok()?))
-        }
-        // The index is told by the window's end, as long as nothing is taken beyond it.
-        (State::Tally(tally), Limit::FixedWindow(_)) if tally.count <= limit.capacity() => {
-            let micros = Some(idle_at.as_micros()).filter(|micros| micros & KIND == 0)?;
-            Some((TALLY | micros, u32::try_from(tally.count).ok()?))
-        }
-        _ => None,
-    }
-}
-
-fn heap_bytes(state: &State) -> usize {
-    match state {
-        State::Log(log) => log.heap_bytes(),
-        State::Leases(leases) => leases.heap_bytes(),
-        _ => 0,
-    }
 }

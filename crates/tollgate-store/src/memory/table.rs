@@ -59,6 +59,10 @@ impl Table {
         &self.slots
     }
 
+    pub(super) fn slots_mut(&mut self) -> &mut [Slot] {
+        &mut self.slots
+    }
+
     pub(super) fn slot_mut(&mut self, at: usize) -> &mut Slot {
         &mut self.slots[at]
     }
