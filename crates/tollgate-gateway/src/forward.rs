@@ -50,7 +50,10 @@ pub(crate) async fn forward(
     let began = exchange.answer_head(client, story).await;
     match began.and_then(|()| exchange.begin_answer(client, story, shown)) {
         Ok(answer) => exchange.pass_answer(client, story, answer).await,
-        Err(failure) => fail(gateway, client, watch, story, shown, failure).await,
+        Err(failure) => {
+            exchange.leave(client);
+            fail(gateway, client, watch, story, shown, failure).await
+        }
     }
 }
 
@@ -146,6 +149,8 @@ impl<'a> Exchange<'a> {
                 }
                 Err(failure) if failure.was_stale() && self.link.is_kept && may_repeat => {
                     self.link.renew(self.gateway, self.watch, &self.upstream).await?;
+                    // Whatever the old connection refused, the new one has refused nothing yet.
+                    self.takes = true;
                 }
                 Err(failure) => {
                     if failure.is_upstreams() {
@@ -234,6 +239,14 @@ impl<'a> Exchange<'a> {
         } else {
             Failure::ClientSilent
         }
+    }
+
+    /// Notes how much of the client's body is behind us, for whoever answers in our place: what
+    /// follows it in the input is the next request.
+    fn leave(&self, client: &mut Client) {
+        client.request.framing =
+            if self.upload.is_read() { Framing::Empty } else { Framing::UntilClose };
+        client.request.keep_alive &= self.upload.is_read();
     }
 
     /// Writes the head of the answer for the client, and what has come of the body with it.

@@ -147,6 +147,49 @@ fn a_head_without_end_is_not_read_to_it() {
     check(&gateway.get("/"), 502, "The upstream's answer is malformed.");
 }
 
+/// A body that was passed on before the upstream failed is not looked for again in what follows.
+#[test]
+fn a_failed_request_leaves_the_next_one_whole() {
+    let upstream = Upstream::with(|mut connection| {
+        connection.request();
+        // Closed without an answer.
+    });
+    for request in [
+        "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+        "POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "PUT /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+    ] {
+        let gateway = gateway(&route_to(&[&upstream], ""));
+        let mut client = gateway.connect();
+        client.send(request.to_owned() + &get("/2") + &get("/3"));
+        for path in ["/1", "/2", "/3"] {
+            let detail = "The upstream closed the connection without an answer.";
+            check(&client.answer(), 502, detail);
+            let seen = upstream.request();
+            assert!(seen.lines().next().unwrap().contains(path), "{seen}");
+        }
+    }
+}
+
+/// Of a body that was passed on in part nobody knows where it ends.
+#[test]
+fn a_failure_in_the_middle_of_a_body_ends_the_connection() {
+    let upstream = Upstream::with(|mut connection| {
+        connection.head();
+        connection.client.exactly(3);
+        connection.client.send("nonsense\r\n\r\n");
+        connection.client.rest();
+    });
+    let gateway = gateway(&route_to(&[&upstream], ""));
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nhel");
+    let answer = client.answer();
+    check(&answer, 502, "The upstream's answer is malformed.");
+    assert_eq!(answer.header("connection"), Some("close"));
+    client.send(get("/inside-the-body"));
+    assert!(client.is_closed());
+}
+
 /// Answers the first request of its first connection, then serves like any other.
 fn closing_after_one() -> Upstream {
     let first = Mutex::new(true);

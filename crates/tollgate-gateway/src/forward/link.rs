@@ -128,12 +128,43 @@ impl Link {
 
     /// Lets go of the connection after an answer that was read to its end.
     pub(crate) fn finish(mut self, gateway: &Gateway, upstream: &Upstream, keep: bool) {
+        let is_clean = self.is_clean();
         self.output.clear(&gateway.buffers);
-        // Whatever came unasked would be taken for the answer to somebody else's request.
-        let is_clean = self.input.unread().is_empty();
         self.input.discard(&gateway.buffers);
         if keep && is_clean {
             upstream.keep(self.stream);
         }
+    }
+
+    /// Whether the next request on this connection would be the next message on it. Whatever came
+    /// unasked would be taken for the answer to somebody else's request, and whatever was not sent
+    /// yet (an upstream may answer early) would be filled up with it.
+    fn is_clean(&self) -> bool {
+        self.input.unread().is_empty() && self.output.is_written()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link_to(listener: &std::net::TcpListener) -> Link {
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Link::new(TcpStream::from_std(stream).unwrap(), false)
+    }
+
+    #[test]
+    fn a_connection_with_half_a_request_on_it_is_not_used_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let (mut link, buffers) = (link_to(&listener), Buffers::default());
+            assert!(link.is_clean());
+            link.output.buffer(&buffers).extend_from_slice(b"4\r\nrest\r\n0\r\n\r\n");
+            assert!(!link.is_clean());
+            poll_fn(|cx| link.output.poll_write(cx, &mut link.stream, &[])).await.unwrap();
+            assert!(link.is_clean());
+        });
     }
 }
