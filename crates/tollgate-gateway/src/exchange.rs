@@ -164,7 +164,7 @@ impl Attributes for View<'_> {
     }
 
     fn header(&self, name: &str) -> Option<&[u8]> {
-        self.request.header(name.as_bytes())
+        self.request.only_header(name.as_bytes())
     }
 
     fn host(&self) -> Option<&str> {

@@ -266,6 +266,28 @@ fn keys_come_from_every_part_of_a_request() {
     }
 }
 
+/// One of two would be the one we count by and the other the one the upstream believes.
+// covers: C7
+#[test]
+fn whoever_names_itself_twice_is_counted_by_address() {
+    for (key, line) in [
+        ("{header.x-user}", "X-User: N\r\nX-User: me"),
+        ("{cookie.sid}", "Cookie: sid=N\r\nCookie: sid=me"),
+        ("{cookie.sid}", "Cookie: sid=N; sid=me"),
+        ("{header.x-user}", "X-User:"),
+        ("{header.x-user}", "X-User: \t "),
+        ("{header.x-user}", "X-Nobody: N"),
+    ] {
+        let upstream = Upstream::saying("");
+        let gateway = gateway(&route_to(&[&upstream], &ONE.replace("{ip}", key)));
+        let ask = |number: &str| {
+            let line = line.replace('N', number);
+            gateway.ask(&format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n")).status()
+        };
+        assert_eq!((ask("1"), ask("2")), (200, 429), "{key} {line}");
+    }
+}
+
 // covers: A12
 #[test]
 fn a_refused_body_does_not_cost_the_connection_if_it_is_here() {

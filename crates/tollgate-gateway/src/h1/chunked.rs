@@ -5,7 +5,8 @@
 
 use super::head::{HeadError, Lines};
 
-/// All extensions of a body together; nobody uses them but to hide something or to waste time.
+/// All extensions of a body together, and all zeros before its sizes; nobody uses them but to hide
+/// something or to waste time.
 const EXTENSIONS_MAX: usize = 4 << 10;
 
 /// A trailer as large as a small head.
@@ -34,6 +35,8 @@ enum State {
     Size,
     /// After at least one digit.
     Digits,
+    /// After a space behind the size, where only an extension may follow.
+    Space,
     /// After the size, before the line's end; nothing in it counts.
     Extension,
     /// Between CR and LF of the size's line.
@@ -102,12 +105,19 @@ impl Decoder {
     fn step(&mut self, byte: u8) -> Result<(), ChunkError> {
         self.state = match (self.state, byte) {
             (State::Size | State::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                if self.left == 0 && byte == b'0' {
+                    self.ornament()?;
+                }
                 self.left = with_digit(self.left, byte)?;
                 State::Digits
             }
-            (State::Digits, b'\r') | (State::Extension, b'\r') => State::SizeFeed,
-            (State::Digits, b';' | b' ' | b'\t') => State::Extension,
-            (State::Size | State::Digits, _) => return Err(ChunkError::Size),
+            (State::Digits | State::Space | State::Extension, b'\r') => State::SizeFeed,
+            (State::Digits | State::Space, b';') => State::Extension,
+            (State::Digits | State::Space, b' ' | b'\t') => {
+                self.ornament()?;
+                State::Space
+            }
+            (State::Size | State::Digits | State::Space, _) => return Err(ChunkError::Size),
             (State::Extension, byte) => self.extension(byte)?,
             (State::SizeFeed, b'\n') if self.left == 0 => State::Trailer,
             (State::SizeFeed, b'\n') => State::Data,
@@ -126,11 +136,14 @@ impl Decoder {
         if byte == b'\n' {
             return Err(ChunkError::LineEnd);
         }
-        self.extensions += 1;
-        if self.extensions > EXTENSIONS_MAX {
-            return Err(ChunkError::Extensions);
-        }
+        self.ornament()?;
         Ok(State::Extension)
+    }
+
+    /// Counts a byte that says nothing.
+    fn ornament(&mut self) -> Result<(), ChunkError> {
+        self.extensions += 1;
+        if self.extensions > EXTENSIONS_MAX { Err(ChunkError::Extensions) } else { Ok(()) }
     }
 
     fn trailer_byte(&mut self, byte: u8) -> Result<State, ChunkError> {
@@ -225,6 +238,8 @@ mod tests {
         check_error("+5\r\nhello\r\n", ChunkError::Size);
         check_error(" 5\r\nhello\r\n", ChunkError::Size);
         check_error("5\nhello\r\n", ChunkError::Size);
+        check_error("5 5\r\nhello\r\n", ChunkError::Size);
+        check_error("5 \nhello\r\n", ChunkError::Size);
         check_error("5;a\nhello\r\n", ChunkError::LineEnd);
         check_error("5\rhello", ChunkError::LineEnd);
         check_error("5\r\nhello0\r\n\r\n", ChunkError::LineEnd);
@@ -239,6 +254,10 @@ mod tests {
     #[test]
     fn extensions_and_trailers_are_bounded() {
         let body = format!("1;{}\r\n", "x".repeat(5_000));
+        assert_eq!(decode(body.as_bytes(), 100), Err(ChunkError::Extensions));
+        let body = format!("{}1\r\na", "0".repeat(5_000));
+        assert_eq!(decode(body.as_bytes(), 100), Err(ChunkError::Extensions));
+        let body = format!("1{}\r\na", " ".repeat(5_000));
         assert_eq!(decode(body.as_bytes(), 100), Err(ChunkError::Extensions));
         let body = format!("0\r\na: {}\r\n\r\n", "x".repeat(9_000));
         assert_eq!(decode(body.as_bytes(), 100), Err(ChunkError::Trailer));

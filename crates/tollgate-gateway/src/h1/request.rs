@@ -162,10 +162,13 @@ impl Request {
         Some(line.value(&self.bytes))
     }
 
-    /// The first value of any header; the name in any case.
-    pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
+    /// The value of a header that is there just once; the name in any case. Of two nobody could
+    /// tell which of them the upstream believes.
+    pub(crate) fn only_header(&self, name: &[u8]) -> Option<&[u8]> {
         let named = |line: &&Line| line.name(&self.bytes).eq_ignore_ascii_case(name);
-        Some(self.lines.iter().find(named)?.value(&self.bytes))
+        let mut found = self.lines.iter().filter(named);
+        let line = found.next()?;
+        found.next().is_none().then(|| line.value(&self.bytes))
     }
 
     /// Whether `Connection` names this field.
@@ -344,12 +347,29 @@ const fn is_target_byte(byte: u8) -> bool {
     matches!(byte, b'!'..=b'~') && byte != b'#'
 }
 
+/// A name or an IPv6 address in brackets, with or without a port.
 fn is_host(host: &[u8]) -> bool {
-    let is_host_byte = |&byte: &u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'.' | b'-' | b'_' | b'~' | b':' | b'[' | b']' | b'%')
+    let is_name_byte =
+        |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'~');
+    let is_address_byte = |&byte: &u8| is_name_byte(&byte) || matches!(byte, b':' | b'%');
+    let (name, port) = match host.strip_prefix(b"[") {
+        Some(inside) => {
+            let Some(end) = memchr::memchr(b']', inside) else { return false };
+            if !inside[..end].iter().all(is_address_byte) {
+                return false;
+            }
+            (&inside[..end], &inside[end + 1..])
+        }
+        None => {
+            let end = memchr::memchr(b':', host).unwrap_or(host.len());
+            if !host[..end].iter().all(|byte| is_name_byte(byte) || *byte == b'%') {
+                return false;
+            }
+            host.split_at(end)
+        }
     };
-    !host.is_empty() && host.iter().all(is_host_byte)
+    let is_port = |port: &[u8]| port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
+    !name.is_empty() && (port.is_empty() || port.strip_prefix(b":").is_some_and(is_port))
 }
 
 /// What was checked to be ASCII.

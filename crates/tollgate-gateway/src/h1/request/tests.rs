@@ -95,11 +95,14 @@ fn there_is_exactly_one_host() {
     check_refused("GET / HTTP/1.1\r\n\r\n", "400 The request has no Host.");
     check_refused("GET / HTTP/1.0\r\n\r\n", "accepted");
     check_lines("Host: h\r\n", "400 The request has more than one Host.");
-    for host in ["", "a b", "a/b", "a@b", "a,b", "a\\b", "a?b", "a\"b", "\u{e4}"] {
+    for host in [
+        "", "a b", "a/b", "a@b", "a,b", "a\\b", "a?b", "a\"b", "\u{e4}", ":80", "a:b", "a:1:2",
+        "a:123456", "[::1", "::1", "[]", "[::1]x", "[a/b]:1", "[::1]]:1", "a[::1]",
+    ] {
         let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
         check_refused(&head, "400 The Host is not a host name with a port.");
     }
-    for host in ["a", "a.example:8080", "127.0.0.1", "[::1]:80", "a_b"] {
+    for host in ["a", "a.example:8080", "127.0.0.1", "[::1]:80", "[::1]", "a_b", "a.:80", "a:"] {
         check_refused(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "accepted");
     }
 }
