@@ -115,7 +115,7 @@ fn only_a_trusted_proxy_can_speak_for_others() {
         &expect![[r#"
             GET / HTTP/1.1
             Host: a
-            X-Forwarded-For: 1.1.1.1, 3.3.3.3, 127.0.0.1
+            X-Forwarded-For: 127.0.0.1
             X-Forwarded-Proto: http
             X-Forwarded-Host: a
             X-Correlation-ID: id
@@ -136,6 +136,49 @@ fn only_a_trusted_proxy_can_speak_for_others() {
 
         "#]],
     );
+}
+
+/// Servers that make variables of headers cannot tell `_` from `-`.
+#[test]
+fn what_looks_like_a_header_of_ours_is_not_passed_on() {
+    let upstream = Upstream::saying("");
+    gateway(&route_to(&[&upstream], "trusted_proxies: [127.0.0.0/8]\n")).ask(
+        "GET / HTTP/1.1\r\nHost: a\r\nX_Forwarded_For: 1.1.1.1\r\nx-forwarded_proto: https\r\n\
+         Content_Length: 5\r\nTransfer_Encoding: chunked\r\nX_Correlation_ID: b\r\nX_User: c\r\n\
+         Connection: X-Forwarded-For, Host, X-Correlation-ID, X-Forwarded-Proto\r\n\
+         X-Correlation-ID: id\r\n\r\n",
+    );
+    check(
+        &upstream.request(),
+        &expect![[r#"
+            GET / HTTP/1.1
+            Host: a
+            X_User: c
+            X-Forwarded-For: 127.0.0.1
+            X-Forwarded-Proto: http
+            X-Forwarded-Host: a
+            X-Correlation-ID: id
+
+        "#]],
+    );
+}
+
+// covers: C1
+#[test]
+fn an_upstream_resolves_no_path_otherwise_than_its_limits_were_found() {
+    let upstream = Upstream::saying("");
+    let gateway = gateway(&route_to(&[&upstream], ""));
+    for (sent, expected) in [
+        ("/login/../public?a=/../b", "/public?a=/../b"),
+        ("/login//..", "/"),
+        ("//evil/login", "/evil/login"),
+        ("http://a.example//evil/%2e/x", "/evil/x"),
+        ("/a//b;c/%7E?", "/a//b;c/%7E?"),
+    ] {
+        assert_eq!(gateway.get(sent).status(), 200);
+        let seen = upstream.request();
+        assert_eq!(seen.lines().next(), Some(&*format!("GET {expected} HTTP/1.1")));
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub use crate::{
     duration::{DurationError, parse_duration},
     key::{Attributes, KeyBuf, KeyTemplate, KeyTemplateError},
     mistake::{Mistake, Mistakes},
-    path::normal_path,
+    path::{forwarded_path, normal_path},
     policy::Policy,
     rate::{RateError, parse_rate},
     read::read,

@@ -3,7 +3,8 @@
 //! `/api/./orders`, `/api//orders`, `/api/%6Frders` and `/api/orders;v=1` reach the same
 //! handler on most servers, so routes are matched against one normal form: escapes of plain
 //! characters decoded, other escapes in upper case, dot segments resolved, slashes merged,
-//! `;parameters` dropped. The gateway still forwards the bytes it was sent. Spellings on which
+//! `;parameters` dropped. The gateway still forwards the bytes it was sent, but for the few
+//! spellings of [`forwarded_path`]. Spellings on which
 //! servers disagree (an encoded slash, a backslash, `..;`, a climb above the root) have no
 //! normal form at all, and whoever sends them is told that the request is bad.
 //!
@@ -27,6 +28,46 @@ pub fn normal_path(path: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(path));
     }
     normalised(path.as_bytes()).map(Cow::Owned)
+}
+
+/// The path to send to an upstream: as it came, unless it has dot segments or begins with two
+/// slashes; then in its normal form, if it has one.
+///
+/// Not every server resolves `..` before it looks for a handler, some merge slashes before they
+/// resolve and some after, and some take `//name/` for a host. What such a server would serve is
+/// not what the limits were looked up for, so it gets to see what we have seen.
+///
+/// ```
+/// # use tollgate_rules::forwarded_path;
+/// assert_eq!(forwarded_path("/api//orders;v=1"), "/api//orders;v=1");
+/// assert_eq!(forwarded_path("/login/../public"), "/public");
+/// ```
+pub fn forwarded_path(path: &str) -> Cow<'_, str> {
+    if !wanders(path.as_bytes()) {
+        return Cow::Borrowed(path);
+    }
+    normal_path(path).unwrap_or(Cow::Borrowed(path))
+}
+
+fn wanders(path: &[u8]) -> bool {
+    let mut before = 0;
+    path.starts_with(b"//")
+        || path.iter().enumerate().any(|(at, &byte)| {
+            let begins = std::mem::replace(&mut before, byte) == b'/';
+            begins && (byte == b'.' || byte == b'%') && is_dots(&path[at..])
+        })
+}
+
+/// Whether the segment that begins here is `.` or `..`, escaped or not.
+fn is_dots(from: &[u8]) -> bool {
+    let end = from.iter().position(|&byte| byte == b'/').unwrap_or(from.len());
+    let mut rest = &from[..end];
+    let mut dots = 0;
+    while let [b'.', after @ ..] | [b'%', b'2', b'e' | b'E', after @ ..] = rest {
+        rest = after;
+        dots += 1;
+    }
+    rest.is_empty() && (1..=2).contains(&dots)
 }
 
 /// The segments of a normal path; a slash at its end adds none.
@@ -260,6 +301,29 @@ mod tests {
         }
     }
 
+    // covers: C1
+    #[test]
+    fn a_server_sees_no_path_that_it_could_resolve_otherwise() {
+        for (path, expected) in [
+            ("/api/orders/../../public", "/public"),
+            ("/api/orders//..", "/api/"),
+            ("/api/%2e%2E/public", "/public"),
+            ("/api/.", "/api/"),
+            ("/./api", "/api"),
+            ("//evil/api", "/evil/api"),
+            ("/x/..;/y", "/x/..;/y"),
+            ("/api//orders;v=1/%7e", "/api//orders;v=1/%7e"),
+            ("/...", "/..."),
+            ("/.well-known/x", "/.well-known/x"),
+            ("/a./b..", "/a./b.."),
+            ("/%2eenv", "/%2eenv"),
+            ("/", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(forwarded_path(path), expected, "{path}");
+        }
+    }
+
     #[test]
     fn a_normal_path_is_not_copied() {
         for path in ["/", "/api/orders/17", "/a%20b/~x;".trim_end_matches(';'), "/api/"] {
@@ -273,6 +337,19 @@ mod tests {
             if let Some(normal) = normal_path(&path) {
                 let again = normal_path(&normal);
                 prop_assert!(matches!(again, Some(Cow::Borrowed(_))), "{path} {normal} {again:?}");
+            }
+        }
+
+        #[test]
+        fn what_is_forwarded_is_read_as_what_was_sent(
+            path in "/([a-z./;]|%2e|%2E|%41|//|/\\./|/\\.\\./){0,12}",
+        ) {
+            let forwarded = forwarded_path(&path);
+            prop_assert_eq!(normal_path(&forwarded), normal_path(&path));
+            if normal_path(&path).is_some() {
+                prop_assert!(!forwarded.starts_with("//"));
+                let decoded = forwarded.replace("%2e", ".").replace("%2E", ".");
+                prop_assert!(decoded.split('/').all(|segment| segment != "." && segment != ".."));
             }
         }
 

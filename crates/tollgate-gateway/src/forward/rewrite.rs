@@ -3,6 +3,8 @@
 //! No `Via` is added: several servers stop compressing when they see one, and no peer sends it by
 //! default. The client's `Host` is kept, since that is what it asked for.
 
+use tollgate_rules::forwarded_path;
+
 use super::Shown;
 use crate::{
     client::Client,
@@ -30,7 +32,7 @@ pub(crate) fn push_request(
     let bytes = request.bytes();
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(request.target());
+    push_target(out, request);
     out.extend_from_slice(b" HTTP/1.1\r\n");
     push_line(out, b"Host", request.host_bytes().unwrap_or(authority.as_bytes()));
     push_lines(out, bytes, request.lines(), |line| passes_on(request, line, trusted));
@@ -43,10 +45,19 @@ pub(crate) fn push_request(
     out.extend_from_slice(b"\r\n");
 }
 
+/// As it was sent, but for a path that the upstream could take for another one than we have.
+fn push_target(out: &mut Vec<u8>, request: &Request) {
+    let path = request.path();
+    out.extend_from_slice(forwarded_path(path).as_bytes());
+    out.extend_from_slice(&request.target()[path.len()..]);
+}
+
 fn passes_on(request: &Request, line: &Line, trusted: bool) -> bool {
     match line.known {
         // Written anew, or answered here.
         Name::Host | Name::Expect | Name::CorrelationId | Name::XForwardedFor => false,
+        // Behind some servers it would stand in for the one that is meant.
+        Name::LookAlike => false,
         // From a stranger these would be taken for ours.
         Name::Forwarded | Name::XForwardedHost | Name::XForwardedProto => trusted,
         known => !known.is_hop_by_hop() && !request.ends_here(line),
@@ -61,7 +72,8 @@ fn push_forwarded(out: &mut Vec<u8>, client: &Client, trusted: bool) {
     let mut has = (false, false);
     for line in request.lines() {
         match line.known {
-            Name::XForwardedFor => {
+            // What a stranger says of others is not passed on as if we had seen it.
+            Name::XForwardedFor if trusted => {
                 out.extend_from_slice(line.value(bytes));
                 out.extend_from_slice(b", ");
             }

@@ -7,6 +7,9 @@ macro_rules! names {
         pub(crate) enum Name {
             /// Any other: copied as it is.
             Other,
+            /// One of the names below, with a `_` for a `-`. Servers that hand headers on as
+            /// variables (CGI, WSGI, PHP) take the one for the other.
+            LookAlike,
             $($variant,)*
         }
 
@@ -71,6 +74,9 @@ impl Name {
             if is_same(name, text.as_bytes()) {
                 return *known;
             }
+            if is_alike(name, text.as_bytes()) {
+                return Self::LookAlike;
+            }
         }
         Self::Other
     }
@@ -119,6 +125,7 @@ impl Name {
                     | Self::Expect
                     | Self::Forwarded
                     | Self::Host
+                    | Self::LookAlike
                     | Self::Trailer
                     | Self::XForwardedFor
                     | Self::XForwardedHost
@@ -133,9 +140,27 @@ fn is_same(name: &[u8], text: &[u8]) -> bool {
     name.iter().zip(text).all(|(byte, lower)| byte | 0x20 == *lower)
 }
 
+/// The same with underscores for hyphens, and at least one of them. Nearly always the first byte
+/// tells.
+fn is_alike(name: &[u8], text: &[u8]) -> bool {
+    name.iter()
+        .zip(text)
+        .all(|(byte, lower)| byte | 0x20 == *lower || (*byte == b'_' && *lower == b'-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_underscores_look_alike() {
+        for text in ["content_length", "X_Forwarded_For", "x-forwarded_for", "TRANSFER_encoding"] {
+            assert_eq!(Name::of(text.as_bytes()), Name::LookAlike, "{text}");
+        }
+        for text in ["x_user", "_", "content_type_", "x_forwarded-foo"] {
+            assert_eq!(Name::of(text.as_bytes()), Name::Other, "{text}");
+        }
+    }
 
     #[test]
     fn every_name_is_recognised_in_any_case() {
@@ -161,8 +186,7 @@ mod tests {
 
     #[test]
     fn names_that_only_look_alike_are_others() {
-        for text in ["hosts", "hos", "x-host", "content_length", "te\u{301}", "transfer-encodinG2"]
-        {
+        for text in ["hosts", "hos", "x-host", "te\u{301}", "transfer-encodinG2"] {
             assert_eq!(Name::of(text.as_bytes()), Name::Other, "{text}");
         }
     }
