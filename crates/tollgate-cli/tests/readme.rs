@@ -20,7 +20,8 @@ fn text(page: &Path) -> String {
 
 /// The README and everything in `docs/`.
 fn pages() -> Vec<PathBuf> {
-    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = std::fs::read_dir(root().join("docs")).expect("the folder is there");
+    let docs = docs.map(|entry| entry.expect("it can be listed").path());
     let is_page = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "md");
     std::iter::once(root().join("README.md")).chain(docs.filter(is_page)).collect()
 }
