@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, thread};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use tollgate_gateway::{Context, Gateway};
 use tollgate_listen::{HttpServer, HttpSettings, Sockets, Workers};
 use tollgate_rules::Config;
@@ -30,9 +30,6 @@ impl Listeners {
         let connections_max = config.gateway.max_connections;
         let gateway = config.listen.gateway.map(|addr| bind(addr, connections_max)).transpose()?;
         let http = config.listen.http.map(|addr| bind(addr, API_CONNECTIONS_MAX)).transpose()?;
-        if gateway.is_none() && http.is_none() {
-            bail!("the configuration opens no listener: name `listen.gateway` or `listen.http`");
-        }
         Ok(Self { gateway, http, workers })
     }
 

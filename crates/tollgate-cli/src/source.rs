@@ -32,6 +32,8 @@ pub(crate) enum ReadError {
     Unreadable(PathBuf, io::Error),
     /// The file says what cannot be done.
     Mistaken(Mistakes),
+    /// The file asks for nothing.
+    NoListener(String),
 }
 
 impl fmt::Display for ReadError {
@@ -44,6 +46,11 @@ impl fmt::Display for ReadError {
                 write!(f, "{}: cannot be read: {cause}", path.display())
             }
             Self::Mistaken(mistakes) => mistakes.fmt(f),
+            Self::NoListener(source) => write!(
+                f,
+                "{source}: opens no listener: name `listen.gateway` or `listen.http`, for example \
+                 `listen: {{gateway: 127.0.0.1:8080}}`"
+            ),
         }
     }
 }
@@ -68,7 +75,12 @@ impl Source {
     /// What a text says.
     pub(crate) fn parse(&self, text: &str) -> Result<Config, ReadError> {
         let env = |name: &str| std::env::var(name).ok();
-        tollgate_rules::read(&self.to_string(), text, &env).map_err(ReadError::Mistaken)
+        let config =
+            tollgate_rules::read(&self.to_string(), text, &env).map_err(ReadError::Mistaken)?;
+        if config.listen.gateway.is_none() && config.listen.http.is_none() {
+            return Err(ReadError::NoListener(self.to_string()));
+        }
+        Ok(config)
     }
 
     /// The file, if it is one.

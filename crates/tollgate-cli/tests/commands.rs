@@ -74,6 +74,19 @@ fn an_address_in_use_is_named() {
     assert!(told.contains(&format!("cannot listen on {}", taken.local_addr().unwrap())), "{told}");
 }
 
+// covers: G6
+#[test]
+fn a_configuration_that_opens_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["", "policies: []\n"] {
+        let path = write(folder.path(), text);
+        let (code, _, told) = finish(&["check", "-c", &path]);
+        assert_eq!(code, Some(64));
+        assert!(told.contains("opens no listener"), "{told}");
+        assert_eq!(finish(&["run", "-c", &path]).0, Some(64));
+    }
+}
+
 #[test]
 fn the_schema_is_json() {
     let (code, out, _) = finish(&["schema"]);

@@ -51,12 +51,14 @@ fn every_configuration_in_the_documentation_is_fine() {
     for page in pages() {
         for (line, block) in blocks(&text(&page), "yaml") {
             let place = format!("{}:{line}", page.display());
-            let (code, _, told) = finish(&["check", "-c", &write(folder.path(), &block)]);
+            let is_file = block.starts_with("# tollgate.yaml\n");
+            files += usize::from(is_file);
+            // A piece of a file is shown without what opens a listener.
+            let listens = is_file || block.contains("listen:");
+            let rest = if listens { "" } else { "listen: {http: 127.0.0.1:8082}\n" };
+            let path = write(folder.path(), &(block + rest));
+            let (code, _, told) = finish(&["check", "-c", &path]);
             assert_eq!(code, Some(0), "{place}\n{told}");
-            if block.starts_with("# tollgate.yaml\n") {
-                assert!(block.contains("\nlisten:"), "{place} opens no listener");
-                files += 1;
-            }
         }
     }
     assert!(files >= 2, "README.md and docs/configuration.md show a whole file each");

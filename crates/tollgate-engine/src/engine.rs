@@ -328,8 +328,7 @@ impl Engine {
         if charges.is_empty() {
             return Ok(Outcome::unlimited());
         }
-        let count_refused = asked.iter().any(|one| one.policy.count_refused);
-        let take = Take { charges: &charges, patience, lease, count_refused };
+        let take = Take { charges: &charges, patience, lease };
         let decision = self.store.take(take).await?;
         let shown = Some(shown(asked, decision));
         Ok(Outcome { allowed: decision.allowed, shown, dry_run: SmallVec::new(), held: None })
@@ -365,9 +364,7 @@ impl Engine {
         outcome: &mut Outcome,
     ) -> Result<Decision, CannotDecide> {
         let charges = charges(rules, std::slice::from_ref(asked), cost);
-        let count_refused = asked.policy.count_refused;
-        let decision =
-            self.store.take(Take { count_refused, lease, ..Take::now(&charges) }).await?;
+        let decision = self.store.take(Take { lease, ..Take::now(&charges) }).await?;
         if !decision.allowed {
             outcome.dry_run.push(asked.policy.index);
         }
@@ -415,7 +412,7 @@ fn places<'a>(asked: &'a [Asked<'_>]) -> impl Iterator<Item = (usize, usize, Key
 fn lone_limit(rules: &Rules, policy: usize) -> Option<&NamedLimit> {
     let [limit] = rules.limits(policy) else { return None };
     let policy = &rules.policies()[policy];
-    let plain = policy.enforce && !policy.count_refused && !holds_places(policy);
+    let plain = policy.enforce && !holds_places(policy);
     plain.then_some(limit)
 }
 

@@ -21,7 +21,12 @@ impl Rules {
         let limits = set.policies().iter().map(|policy| {
             let id: Arc<str> = Arc::from(&*policy.id);
             let named = policy.limits.iter().enumerate();
-            named.map(|(position, limit)| NamedLimit::new(id.clone(), position, *limit)).collect()
+            named
+                .map(|(position, limit)| {
+                    NamedLimit::new(id.clone(), position, *limit)
+                        .counting_refused(policy.count_refused)
+                })
+                .collect()
         });
         Self { limits: limits.collect(), ipv6_prefix, set }
     }

@@ -80,6 +80,9 @@ fn push_detail(out: &mut Vec<u8>, decision: &Decision) {
             json::push_number(out, seconds);
             out.extend_from_slice(if seconds == 1 { b" second.\"" } else { b" seconds.\"" });
         }
+        None if decision.limit == 0 => {
+            out.extend_from_slice(b"\"Rate limit exceeded. This limit lets nothing pass.\"");
+        }
         None => out.extend_from_slice(
             b"\"Rate limit exceeded. This request can never pass: \
               its cost is above the limit's capacity.\"",

@@ -108,7 +108,7 @@ impl MemoryStore {
         let number = fingerprint.shard(self.shard_bits);
         let mut shard = self.shards[number].0.lock();
         let ask = ask(take, charge, shard.time(now));
-        let verdict = shard.take(fingerprint, charge.limit, ask, take.count_refused);
+        let verdict = shard.take(fingerprint, charge.limit, ask);
         self.outlines[number].note(shard.table());
         drop(shard);
         Decision::of_one(charge.limit.limit().capacity(), verdict, ask.now)
@@ -207,7 +207,7 @@ impl MemoryStore {
             let ask = Ask { cost: one.cost, ..ask(&take, &take.charges[one.position], at) };
             if judgement.allowed() {
                 one.limit.limit().spend(&mut one.state, ask);
-            } else if take.count_refused {
+            } else if one.limit.counts_refused() {
                 one.limit.limit().charge(&mut one.state, ask);
             }
             shard.put(one.fingerprint, one.limit, one.state, at);

@@ -21,6 +21,7 @@ pub struct NamedLimit {
     limit: Limit,
     tag: u128,
     past: Vec<Past>,
+    counts_refused: bool,
 }
 
 /// Numbers that a limit had before.
@@ -37,7 +38,14 @@ impl NamedLimit {
     pub fn new(policy: impl Into<Arc<str>>, position: usize, limit: Limit) -> Self {
         let policy = policy.into();
         let tag = tag(&policy, position, &limit);
-        Self { policy, position, limit, tag, past: Vec::new() }
+        Self { policy, position, limit, tag, past: Vec::new(), counts_refused: false }
+    }
+
+    /// The same, with refused requests taking what there is, or not.
+    #[must_use]
+    pub const fn counting_refused(mut self, counts: bool) -> Self {
+        self.counts_refused = counts;
+        self
     }
 
     /// The same limit, now that it has taken the place of `old` at `now`.
@@ -67,6 +75,11 @@ impl NamedLimit {
     /// What it allows.
     pub const fn limit(&self) -> &Limit {
         &self.limit
+    }
+
+    /// Whether a refused request takes what there is.
+    pub const fn counts_refused(&self) -> bool {
+        self.counts_refused
     }
 
     pub(crate) const fn tag(&self) -> u128 {

@@ -24,14 +24,12 @@ pub struct Take<'a> {
     pub patience: Patience,
     /// The name of the places it would hold, for limits on what is in flight.
     pub lease: u64,
-    /// Whether a refusal costs what there is.
-    pub count_refused: bool,
 }
 
 impl<'a> Take<'a> {
     /// A plain take: at once or not at all.
     pub const fn now(charges: &'a [Charge<'a>]) -> Self {
-        Self { charges, patience: Patience::None, lease: 0, count_refused: false }
+        Self { charges, patience: Patience::None, lease: 0 }
     }
 }
 

@@ -276,14 +276,24 @@ impl<'a, S: Subject> Case<'a, S> {
     }
 
     async fn refusals_are_charged_where_asked(&self) {
-        for limit in self.threes().iter().take(6) {
+        for limit in self.threes().into_iter().take(6) {
             self.align().await;
-            let charges = [Charge { limit, key: b"ann", cost: 2 }];
-            let charged = Take { count_refused: true, ..Take::now(&charges) };
-            assert!(self.subject.store().take(charged).await.unwrap().allowed);
-            assert!(!self.subject.store().take(charged).await.unwrap().allowed, "{limit:?}");
-            assert!(!self.take(limit, "ann", 1).await.allowed, "{limit:?}");
+            let limit = limit.counting_refused(true);
+            assert!(self.take(&limit, "ann", 2).await.allowed);
+            assert!(!self.take(&limit, "ann", 2).await.allowed, "{limit:?}");
+            assert!(!self.take(&limit, "ann", 1).await.allowed, "{limit:?}");
         }
+        // And only there: of two limits the one that did not ask for it loses nothing.
+        let hour = |at: usize, count| {
+            self.limit(10 + at, Limit::token_bucket(Rate::per(count, Unit::Hour), count).unwrap())
+        };
+        let (strict, mild, full) = (hour(0, 5).counting_refused(true), hour(1, 5), hour(2, 1));
+        let charge = |limit| Charge { limit, key: b"ann", cost: 1 };
+        self.take(&full, "ann", 1).await;
+        let all = [charge(&strict), charge(&mild), charge(&full)];
+        assert!(!self.subject.store().take(Take::now(&all)).await.unwrap().allowed);
+        assert_eq!(self.take(&strict, "ann", 0).await.remaining, 4);
+        assert_eq!(self.take(&mild, "ann", 0).await.remaining, 5);
     }
 
     async fn any_bytes_are_a_key(&self) {

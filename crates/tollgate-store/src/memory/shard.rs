@@ -63,32 +63,20 @@ impl Shard {
 
     /// One limit's whole way: look, decide, keep.
     #[inline]
-    pub(super) fn take(
-        &mut self,
-        key: Fingerprint,
-        named: &NamedLimit,
-        ask: Ask,
-        count_refused: bool,
-    ) -> Verdict {
-        if !count_refused
+    pub(super) fn take(&mut self, key: Fingerprint, named: &NamedLimit, ask: Ask) -> Verdict {
+        if !named.counts_refused()
             && let Ok(at) = self.table.find(key.under(named.tag()))
             && let Some(verdict) = self.take_small(at, named.limit(), &ask)
         {
             return verdict;
         }
-        self.take_any(key, named, ask, count_refused)
+        self.take_any(key, named, ask)
     }
 
     /// The same for a key that is new, or a state that is not a small bucket. Kept apart so that the
     /// short way stays short.
     #[inline(never)]
-    fn take_any(
-        &mut self,
-        key: Fingerprint,
-        named: &NamedLimit,
-        ask: Ask,
-        count_refused: bool,
-    ) -> Verdict {
+    fn take_any(&mut self, key: Fingerprint, named: &NamedLimit, ask: Ask) -> Verdict {
         let limit = named.limit();
         let id = key.under(named.tag());
         let found = self.find(key, named, ask.now);
@@ -101,7 +89,7 @@ impl Shard {
         let verdict = limit.check(&state, ask);
         if verdict.allowed {
             limit.spend(&mut state, ask);
-        } else if count_refused {
+        } else if named.counts_refused() {
             limit.charge(&mut state, ask);
         }
         self.put_at(found, id, limit, state, ask.now);
