@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::{Rate, Time, Verdict, Wait};
+use crate::{Ask, Rate, Time, Verdict, Wait, limit::Meter};
 
 /// When a bucket will be full: `micros + part / rate`, an exact fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -28,9 +28,11 @@ impl Fill {
 
 /// A rate and a capacity, reduced to lowest terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bucket {
-    pub(crate) rate: Rate,
-    pub(crate) burst: u64,
+pub struct Bucket {
+    rate: Rate,
+    burst: u64,
+    /// What a caller with patience finds.
+    shape: Shape,
     /// Tokens per `period` microseconds, without common factors. Zero: nothing ever passes.
     tokens: u64,
     period: u64,
@@ -39,6 +41,15 @@ pub(crate) struct Bucket {
     full: Fill,
     /// Whether every sum of this bucket fits 64 bits; see [`SmallFill`].
     small: bool,
+}
+
+/// The two ways to see a bucket; they differ for callers with patience only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Waits for what is missing: see `token_bucket.rs`.
+    Tokens,
+    /// Waits for all before it: see `leaky_bucket.rs`.
+    Queue,
 }
 
 /// A [`Fill`] in 96 bits, for buckets whose sums fit 64: all but those that take millennia to fill.
@@ -56,11 +67,12 @@ pub struct SmallFill {
 const SMALL_MAX: u128 = 1 << 62;
 
 impl Bucket {
-    pub(crate) const fn new(rate: Rate, burst: u64) -> Self {
+    pub(crate) const fn new(shape: Shape, rate: Rate, burst: u64) -> Self {
         let divisor = greatest_common_divisor(rate.count, rate.period_micros());
         let tokens = rate.count / divisor;
         let period = rate.period_micros() / divisor;
-        let mut bucket = Self { rate, burst, tokens, period, one: ZERO, full: ZERO, small: false };
+        let (one, full, small) = (ZERO, ZERO, false);
+        let mut bucket = Self { rate, burst, shape, tokens, period, one, full, small };
         bucket.one = bucket.span(1);
         bucket.full = bucket.span(burst);
         bucket.small = !bucket.is_closed()
@@ -112,6 +124,14 @@ impl Bucket {
         // The difference times the rate is at most burst × period, which fits.
         let micros = brim.micros - fill.micros;
         (micros * self.tokens + brim.part as u64 - fill.part as u64) / self.period
+    }
+
+    pub(crate) const fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    pub(crate) const fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// A bucket that is empty for good: no rate, or no room.
@@ -219,16 +239,59 @@ impl Bucket {
         self.micros_until(self.full, ZERO)
     }
 
+    /// How long until the bucket is full.
+    pub(crate) fn until_full(&self, fill: Fill, now: Time) -> Duration {
+        Duration::from_micros(self.micros_until_full(fill, now))
+    }
+
     /// Microseconds from `now` until the bucket is full.
     pub(crate) fn micros_until_full(&self, fill: Fill, now: Time) -> u64 {
         self.micros_until(fill, Fill::at(now))
     }
 }
 
-/// The first instant at which the bucket is as good as unknown.
-pub(crate) fn full_at(fill: Fill) -> Time {
-    let micros = fill.micros + u128::from(fill.part > 0);
-    Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+impl Meter for Bucket {
+    type State = Fill;
+
+    fn check(&self, fill: &Fill, ask: Ask) -> Verdict {
+        let start = Self::start(*fill, ask.now);
+        let brim = self.brim(ask.now);
+        if self.is_closed() || ask.cost > self.burst {
+            let remaining = if self.is_closed() { 0 } else { self.tokens(start, brim) };
+            return Verdict::never(remaining, self.until_full(start, ask.now));
+        }
+        match self.shape {
+            Shape::Tokens => self.check_tokens(start, brim, ask),
+            Shape::Queue => self.check_queue(start, brim, ask),
+        }
+    }
+
+    fn spend(&self, fill: &mut Fill, ask: Ask) {
+        *fill = self.end(Self::start(*fill, ask.now), ask.cost);
+    }
+
+    fn charge(&self, fill: &mut Fill, ask: Ask) {
+        if self.is_closed() {
+            return;
+        }
+        let start = Self::start(*fill, ask.now);
+        let empty = self.brim(ask.now);
+        *fill = self.end(start, ask.cost.min(self.burst)).min(empty).max(start);
+    }
+
+    fn refund(&self, fill: &mut Fill, now: Time, cost: u64) {
+        *fill = self.returned(*fill, cost, now);
+    }
+
+    /// The first instant at which the bucket is full.
+    fn idle_at(&self, fill: &Fill) -> Time {
+        let micros = fill.micros + u128::from(fill.part > 0);
+        Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    fn carry(&self, old: &Self, fill: &Fill, now: Time) -> Fill {
+        self.carried(old, *fill, now)
+    }
 }
 
 const ZERO: Fill = Fill { micros: 0, part: 0 };

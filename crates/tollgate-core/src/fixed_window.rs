@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::{Ask, Patience, Rate, Time, Verdict, Wait, calendar::Window, limit::Meter};
+use crate::{Ask, Rate, Time, Verdict, Wait, calendar::Window, limit::Meter};
 
 /// `count` in each window of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +82,7 @@ impl Meter for FixedWindow {
         }
         let after = self.with(tally, ask.cost);
         let wait = self.wait(after, ask.now);
-        let patience = match ask.patience {
-            Patience::None => Duration::ZERO,
-            Patience::Micros(most) => Duration::from_micros(most),
-        };
-        if wait > patience {
+        if wait > ask.patience.longest() {
             return Verdict::refuse(remaining, Wait::For(wait), self.reset(tally, ask.now));
         }
         let remaining = self.count().saturating_sub(after.count);

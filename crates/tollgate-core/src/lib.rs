@@ -7,6 +7,8 @@
 //! Time counts in microseconds because that is what the finest shared clock (`TIME` of Redis)
 //! gives: a decision is then the same to the tick whichever store takes it.
 
+use std::time::Duration;
+
 mod algorithm;
 mod bucket;
 mod calendar;
@@ -63,4 +65,14 @@ pub enum Patience {
     None,
     /// Takes a place in the future, if it comes within this many microseconds.
     Micros(u64),
+}
+
+impl Patience {
+    /// How long the caller waits at most.
+    const fn longest(self) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Micros(most) => Duration::from_micros(most),
+        }
+    }
 }

@@ -3,9 +3,13 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    Algorithm, Ask, Rate, Time, Unit, Verdict, concurrency::Concurrency, fixed_window::FixedWindow,
-    leaky_bucket::LeakyBucket, sliding_counter::SlidingCounter, sliding_log::SlidingLog,
-    sliding_window::SlidingWindow, token_bucket::TokenBucket,
+    Algorithm, Ask, Rate, Time, Unit, Verdict,
+    bucket::{Bucket, Shape},
+    concurrency::Concurrency,
+    fixed_window::FixedWindow,
+    sliding_counter::SlidingCounter,
+    sliding_log::SlidingLog,
+    sliding_window::SlidingWindow,
 };
 
 /// The largest cost, count and burst: what a double, and so Lua and JSON, holds exactly.
@@ -24,9 +28,9 @@ const PER_SECOND_MAX: u128 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// See [`Algorithm::TokenBucket`].
-    TokenBucket(TokenBucket),
+    TokenBucket(Bucket),
     /// See [`Algorithm::LeakyBucket`].
-    LeakyBucket(LeakyBucket),
+    LeakyBucket(Bucket),
     /// See [`Algorithm::FixedWindow`].
     FixedWindow(FixedWindow),
     /// See [`Algorithm::SlidingLog`].
@@ -69,14 +73,14 @@ impl Limit {
     pub fn token_bucket(rate: Rate, burst: u64) -> Result<Self, LimitError> {
         check_rate(rate)?;
         check_count(burst)?;
-        Ok(Self::TokenBucket(TokenBucket::new(rate, burst)))
+        Ok(Self::TokenBucket(Bucket::new(Shape::Tokens, rate, burst)))
     }
 
     /// A queue of `burst` places that drains at `rate`.
     pub fn leaky_bucket(rate: Rate, burst: u64) -> Result<Self, LimitError> {
         check_rate(rate)?;
         check_count(burst)?;
-        Ok(Self::LeakyBucket(LeakyBucket::new(rate, burst)))
+        Ok(Self::LeakyBucket(Bucket::new(Shape::Queue, rate, burst)))
     }
 
     /// `rate` in each window of the clock; months and years are the calendar's, in UTC.
@@ -129,8 +133,7 @@ impl Limit {
     /// The most that can pass at one instant.
     pub const fn capacity(&self) -> u64 {
         match self {
-            Self::TokenBucket(limit) => limit.burst(),
-            Self::LeakyBucket(limit) => limit.burst(),
+            Self::TokenBucket(limit) | Self::LeakyBucket(limit) => limit.burst(),
             Self::FixedWindow(limit) => limit.count(),
             Self::SlidingLog(limit) => limit.count(),
             Self::SlidingCounter(limit) => limit.count(),
@@ -142,8 +145,7 @@ impl Limit {
     /// The rate it was made from; a limit on what is in flight has none.
     pub const fn rate(&self) -> Option<Rate> {
         match self {
-            Self::TokenBucket(limit) => Some(limit.rate()),
-            Self::LeakyBucket(limit) => Some(limit.rate()),
+            Self::TokenBucket(limit) | Self::LeakyBucket(limit) => Some(limit.rate()),
             Self::FixedWindow(limit) => Some(limit.rate()),
             Self::SlidingLog(limit) => Some(limit.rate()),
             Self::SlidingCounter(limit) => Some(limit.rate()),
@@ -208,8 +210,7 @@ impl Limit {
     /// How long after its last change a state can still say something.
     pub fn memory_micros(&self) -> u64 {
         match self {
-            Self::TokenBucket(limit) => limit.full_micros(),
-            Self::LeakyBucket(limit) => limit.full_micros(),
+            Self::TokenBucket(limit) | Self::LeakyBucket(limit) => limit.full_micros(),
             // Calendar months and years are longer than the unit's fixed length, but not by half.
             Self::FixedWindow(limit) => limit.rate().period_micros().saturating_mul(2),
             Self::SlidingLog(limit) => limit.rate().period_micros(),

@@ -3,9 +3,9 @@
 //! A request counts for one whole window after it: taken at `t`, it is gone at `t + window`.
 //! Callers with patience are written down at the time at which they will go on.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use crate::{Ask, Patience, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
+use crate::{Ask, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
 
 /// `count` in any window, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,11 +134,7 @@ impl Meter for SlidingLog {
         }
         let turn = self.turn(log, ask.now, ask.cost);
         let wait = turn.since(ask.now);
-        let patience = match ask.patience {
-            Patience::None => Duration::ZERO,
-            Patience::Micros(most) => Duration::from_micros(most),
-        };
-        if wait > patience {
+        if wait > ask.patience.longest() {
             return Verdict::refuse(remaining, Wait::For(wait), reset);
         }
         let gone = Time::from_micros(turn.as_micros().saturating_add(self.rate.period_micros()));

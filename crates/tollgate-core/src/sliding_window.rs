@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::{Ask, Patience, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
+use crate::{Ask, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
 
 /// Into how many parts a window is cut: 33 at least, for 97 % of the exact log, and few enough that
 /// a key with all that a store adds to it stays within 128 bytes.
@@ -147,11 +147,7 @@ impl Meter for SlidingWindow {
         }
         let turn = self.turn(tallies, ask.now, ask.cost);
         let wait = turn.since(ask.now);
-        let patience = match ask.patience {
-            Patience::None => Duration::ZERO,
-            Patience::Micros(most) => Duration::from_micros(most),
-        };
-        if wait > patience {
+        if wait > ask.patience.longest() {
             return Verdict::refuse(remaining, Wait::For(wait), self.reset(tallies, ask.now));
         }
         if ask.cost == 0 {

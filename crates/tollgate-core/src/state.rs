@@ -29,8 +29,7 @@ pub enum State {
 macro_rules! dispatch {
     ($limit:expr, $state:expr, $fresh:expr, |$meter:ident, $own:ident| $body:expr) => {
         match ($limit, $state) {
-            (Limit::TokenBucket($meter), State::Fill($own)) => $body,
-            (Limit::LeakyBucket($meter), State::Fill($own)) => $body,
+            (Limit::TokenBucket($meter) | Limit::LeakyBucket($meter), State::Fill($own)) => $body,
             (Limit::FixedWindow($meter), State::Tally($own)) => $body,
             (Limit::SlidingLog($meter), State::Log($own)) => $body,
             (Limit::SlidingCounter($meter), State::TwoTallies($own)) => $body,
@@ -70,10 +69,7 @@ impl Limit {
     #[inline]
     pub fn take_small(&self, fill: SmallFill, ask: &Ask) -> Option<(Verdict, SmallFill)> {
         match (self, ask.patience) {
-            (Self::TokenBucket(bucket), Patience::None) => {
-                bucket.take_small(fill, ask.now, ask.cost)
-            }
-            (Self::LeakyBucket(bucket), Patience::None) => {
+            (Self::TokenBucket(bucket) | Self::LeakyBucket(bucket), Patience::None) => {
                 bucket.take_small(fill, ask.now, ask.cost)
             }
             _ => None,

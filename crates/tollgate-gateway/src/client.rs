@@ -124,11 +124,12 @@ impl Client {
 
     async fn wait_for_bytes(&mut self, gateway: &Gateway, watch: &Watch) -> bool {
         poll_fn(|cx| {
-            if watch.is_stopping() || watch.is_late() {
-                return Poll::Ready(false);
+            // Read first: a request that is here already is answered even if we are stopping.
+            match self.input.poll_fill(cx, &mut self.stream, &gateway.buffers) {
+                Poll::Ready(filled) => Poll::Ready(filled.is_ok_and(|count| count > 0)),
+                Poll::Pending if watch.is_stopping() || watch.is_late() => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
             }
-            let filled = self.input.poll_fill(cx, &mut self.stream, &gateway.buffers);
-            filled.map(|filled| filled.is_ok_and(|count| count > 0))
         })
         .await
     }

@@ -32,15 +32,24 @@ pub(crate) async fn accept(
     roster: Rc<Roster>,
     server: Rc<impl Serve>,
 ) {
+    // Said when it begins and when it ends: it may go on for long, and logs need descriptors too.
+    let mut fails = false;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => match sockets.admit() {
-                Some(place) => serve(stream, peer, place, &roster, &server),
-                None => tracing::debug!(%peer, "too many connections are open"),
-            },
+            Ok((stream, peer)) => {
+                if std::mem::take(&mut fails) {
+                    tracing::info!(addr = %sockets.local_addr(), "connections are accepted again");
+                }
+                match sockets.admit() {
+                    Some(place) => serve(stream, peer, place, &roster, &server),
+                    None => tracing::debug!(%peer, "too many connections are open"),
+                }
+            }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
-                tracing::warn!(addr = %sockets.local_addr(), %error, "cannot accept connections");
+                if !std::mem::replace(&mut fails, true) {
+                    tracing::warn!(addr = %sockets.local_addr(), %error, "cannot accept connections");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }
