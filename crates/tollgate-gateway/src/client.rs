@@ -35,6 +35,11 @@ const AHEAD_MAX: usize = 64 << 10;
 /// some clients do the former, and whoever did the latter must not hold a place for long.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
+/// How long an idle connection is still listened to when we stop. A client in the middle of its
+/// work has written its next request by then and learns from the answer that it was the last;
+/// closing at once would cost that request whenever the two cross on the way.
+const LAST_CALL: Duration = Duration::from_millis(500);
+
 /// One client's connection and the request it is at.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -123,13 +128,18 @@ impl Client {
     }
 
     async fn wait_for_bytes(&mut self, gateway: &Gateway, watch: &Watch) -> bool {
+        let mut was_told = false;
         poll_fn(|cx| {
             // Read first: a request that is here already is answered even if we are stopping.
             match self.input.poll_fill(cx, &mut self.stream, &gateway.buffers) {
-                Poll::Ready(filled) => Poll::Ready(filled.is_ok_and(|count| count > 0)),
-                Poll::Pending if watch.is_stopping() || watch.is_late() => Poll::Ready(false),
-                Poll::Pending => Poll::Pending,
+                Poll::Ready(filled) => return Poll::Ready(filled.is_ok_and(|count| count > 0)),
+                Poll::Pending if watch.is_late() => return Poll::Ready(false),
+                Poll::Pending => {}
             }
+            if watch.is_stopping() && !std::mem::replace(&mut was_told, true) {
+                watch.set(LAST_CALL);
+            }
+            Poll::Pending
         })
         .await
     }

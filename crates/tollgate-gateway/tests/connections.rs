@@ -177,6 +177,27 @@ fn stopping_finishes_what_has_begun() {
     assert_eq!(stopping.join().unwrap(), DrainReport { finished: 2, aborted: 0 });
 }
 
+/// What a client sends while the word to stop is on its way is not lost.
+// covers: G5
+#[test]
+fn an_idle_client_may_ask_once_more_while_stopping() {
+    let upstream = Upstream::saying("hello");
+    let gateway = gateway(&route_to(&[&upstream], ""));
+    let (addr, mut idle, mut leaver) = (gateway.addr, gateway.connect(), gateway.connect());
+    for client in [&mut idle, &mut leaver] {
+        client.send(get("/"));
+        assert_eq!(client.answer().header("connection"), None);
+    }
+    let stopping = std::thread::spawn(move || gateway.stop(SOON));
+    // Nobody listens any more once it stops.
+    wait_until(PATIENCE, || std::net::TcpStream::connect(addr).is_err()).unwrap();
+    idle.send(get("/"));
+    let answer = idle.answer();
+    assert_eq!((answer.header("connection"), &*answer.body), (Some("close"), "hello"));
+    assert!(idle.is_closed() && leaver.is_closed());
+    assert_eq!(stopping.join().unwrap().aborted, 0);
+}
+
 // covers: C9
 #[test]
 fn new_rules_hold_from_the_next_request_on_and_keep_connections() {
