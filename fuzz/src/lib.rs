@@ -6,6 +6,7 @@
 
 pub mod client_addr;
 pub mod configuration;
+pub mod http_message;
 pub mod key_template;
 pub mod rate;
 
@@ -18,4 +19,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("key_template", key_template::read),
     ("client_addr", client_addr::read),
     ("rate", rate::read),
+    ("http_message", http_message::read),
 ];

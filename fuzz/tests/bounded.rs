@@ -28,6 +28,11 @@ fn rates_are_shown_as_they_are_read() {
     run("rate");
 }
 
+#[test]
+fn messages_read_the_same_when_they_are_sent_on() {
+    run("http_message");
+}
+
 fn run(name: &str) {
     let (_, target) = TARGETS.iter().find(|(found, _)| *found == name).unwrap();
     let seeds = seeds(name);

@@ -23,6 +23,9 @@ mod date;
 mod echo;
 mod exchange;
 mod forward;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod h1;
 mod reply;
