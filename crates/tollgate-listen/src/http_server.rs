@@ -17,10 +17,9 @@ use hyper::{
     server::conn::http1,
     service::Service,
 };
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::{Serve, Watch};
+use crate::{Serve, Watch, stall::Stall};
 
 /// Bounds of an HTTP connection.
 #[derive(Debug, Clone)]
@@ -30,6 +29,8 @@ pub struct HttpSettings {
     pub head_timeout: Duration,
     /// The largest head.
     pub head_bytes_max: usize,
+    /// How long a client may leave an answer unread.
+    pub write_timeout: Duration,
     /// Whether a client that has closed its sending side still gets its answer. If not, closing
     /// it counts as hanging up, and what was asked is dropped.
     pub half_close: bool,
@@ -42,6 +43,8 @@ impl Default for HttpSettings {
             head_timeout: Duration::from_secs(60),
             // Four times what browsers send with a page of cookies.
             head_bytes_max: 32 << 10,
+            // Answers are small; who reads nothing for so long has gone or means harm.
+            write_timeout: Duration::from_secs(30),
             // A hung-up client must be noticed: what it waits for may hold a place in a queue.
             half_close: false,
         }
@@ -79,7 +82,10 @@ where
                 // Answers are small: copying one behind its head is cheaper than telling the
                 // kernel of two pieces.
                 .writev(false)
-                .serve_connection(TokioIo::new(stream), (self.make)(peer))
+                .serve_connection(
+                    Stall::new(stream, self.settings.write_timeout),
+                    (self.make)(peer)
+                )
         );
         let mut stopping = false;
         let ended = std::future::poll_fn(|cx| {

@@ -32,6 +32,7 @@
 mod accept;
 mod http_server;
 mod sockets;
+mod stall;
 mod watch;
 mod workers;
 

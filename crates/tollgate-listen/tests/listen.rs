@@ -203,6 +203,25 @@ fn a_slow_answer_is_not_cut_by_the_time_for_heads() {
 }
 
 #[test]
+fn a_client_that_asks_and_does_not_read_is_given_up() {
+    let settings =
+        HttpSettings { write_timeout: Duration::from_millis(100), ..HttpSettings::default() };
+    let server = server(1, settings, 10);
+    let mut stream = server.connect();
+    stream.set_write_timeout(Some(SOON)).unwrap();
+    let many = GET.repeat(1_000);
+    let error = loop {
+        if let Err(error) = stream.write_all(&many) {
+            break error;
+        }
+    };
+    let is_closed =
+        matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+    assert!(is_closed, "{error}");
+    server.wait_until("the end", |server| server.sockets.tally().open == 0);
+}
+
+#[test]
 fn a_client_that_hangs_up_frees_what_it_waited_for() {
     let server = server(1, HttpSettings::default(), usize::MAX);
     let mut stream = server.connect();
