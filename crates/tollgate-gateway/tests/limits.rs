@@ -194,6 +194,16 @@ fn a_browsers_question_is_passed_on_and_not_counted() {
     assert!(refused.header("access-control-expose-headers").unwrap().contains("retry-after"));
 }
 
+#[test]
+fn a_question_with_a_body_is_no_browsers() {
+    let upstream = Upstream::saying("");
+    let gateway = gateway(&route_to(&[&upstream], ONE));
+    let question = "OPTIONS / HTTP/1.1\r\nHost: a\r\nOrigin: https://b\r\n\
+                    Access-Control-Request-Method: PUT\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(gateway.ask(question).status(), 200);
+    assert_eq!(gateway.ask(question).status(), 429);
+}
+
 // covers: C4
 #[test]
 fn a_script_may_read_the_limit_where_it_may_read_the_answer() {
