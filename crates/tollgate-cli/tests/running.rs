@@ -96,7 +96,7 @@ fn a_forwarded_address_counts_only_from_a_trusted_peer() {
     );
 }
 
-// covers: C9, B12
+// covers: B12; part of: C9
 #[test]
 fn a_changed_file_is_in_force_within_a_second_and_levels_are_kept() {
     let mut tollgate = Tollgate::start(&config(HOURLY));
@@ -110,7 +110,7 @@ fn a_changed_file_is_in_force_within_a_second_and_levels_are_kept() {
     assert!(tollgate.metrics().contains(r#"tollgate_config_reloads_total{result="ok"} 1"#));
 }
 
-// covers: C9, G6
+// covers: G6; part of: C9
 #[test]
 fn a_broken_file_leaves_the_last_good_one_in_force() {
     let mut tollgate = Tollgate::start(&config(HOURLY));
@@ -124,7 +124,7 @@ fn a_broken_file_leaves_the_last_good_one_in_force() {
     wait_until(PATIENCE, || tollgate.check("new", 0)["limit"] == 40).unwrap();
 }
 
-// covers: C9
+// part of: C9
 #[test]
 fn a_swapped_link_is_noticed() {
     let folder = tempfile::tempdir().unwrap();

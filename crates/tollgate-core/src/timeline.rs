@@ -47,13 +47,13 @@ mod tests {
         assert_eq!(seen, expected);
     }
 
-    // covers: B5
+    // part of: B5
     #[test]
     fn a_clock_that_trembles_mints_no_time() {
         check(&[100, 90, 100, 95, 101], &[100, 100, 100, 100, 101]);
     }
 
-    // covers: B5
+    // part of: B5
     #[test]
     fn after_a_correction_time_goes_on_from_where_it_was() {
         check(&[9_000_000, 1_000_000, 1_000_007], &[9_000_000, 9_000_000, 9_000_007]);

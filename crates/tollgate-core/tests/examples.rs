@@ -128,7 +128,7 @@ fn parts_of_a_second_are_not_rounded() {
 
 /// A clock set back admitted 17 at once under a burst of 10, where an old arrival time was
 /// clamped wrongly; and a clock that stands back must not block either.
-// covers: B5
+// part of: B5
 #[test]
 fn a_clock_set_back_neither_mints_nor_blocks() {
     let limit = Limit::token_bucket(Rate::per(10, Unit::Second), 10).unwrap();

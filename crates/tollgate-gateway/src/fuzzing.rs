@@ -58,8 +58,10 @@ fn read_request(head: &[u8]) -> Option<Framing> {
     assert_eq!(again.target(), request.target());
     assert_eq!((again.path(), again.query()), (request.path(), request.query()));
     assert_eq!(again.framing, request.framing, "another body");
+    // A target may spell the host in other letters than the Host line.
+    let lower = |request: &Request| request.host().map(str::to_ascii_lowercase);
     if request.host().is_some() {
-        assert_eq!(again.host(), request.host());
+        assert_eq!(lower(&again), lower(&request));
     }
     Some(request.framing)
 }

@@ -198,7 +198,7 @@ fn an_idle_client_may_ask_once_more_while_stopping() {
     assert_eq!(stopping.join().unwrap().aborted, 0);
 }
 
-// covers: C9
+// part of: C9
 #[test]
 fn new_rules_hold_from_the_next_request_on_and_keep_connections() {
     let (old, new) = (numbering(), Upstream::saying("new"));

@@ -70,7 +70,7 @@ fn a_dead_upstream_is_a_bad_gateway_and_several_are_unavailable() {
     check(&both.get("/"), 503, "None of the upstreams can be reached.");
 }
 
-// covers: C10
+// part of: C10
 #[test]
 fn a_request_that_reached_nobody_goes_to_the_next_upstream() {
     let (dead, alive) = (Upstream::dead(), Upstream::saying("alive"));
@@ -207,7 +207,7 @@ fn closing_after_one() -> Upstream {
     })
 }
 
-// covers: C10
+// part of: C10
 #[test]
 fn a_kept_connection_that_dies_under_a_request_is_replaced_once() {
     for (request, status) in [

@@ -277,7 +277,7 @@ fn keys_come_from_every_part_of_a_request() {
 }
 
 /// One of two would be the one we count by and the other the one the upstream believes.
-// covers: C7
+// part of: C7
 #[test]
 fn whoever_names_itself_twice_is_counted_by_address() {
     for (key, line) in [

@@ -14,6 +14,9 @@ use crate::{Sockets, Watch, sockets::Place, watch::Roster};
 /// Long enough for other connections to end, short enough to go unnoticed by who waits.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// As many as can be waiting; who comes after them finds nobody, which clients know how to handle.
+const WAITING_MAX: usize = 4_096;
+
 /// Something that serves connections.
 pub trait Serve: 'static {
     /// Serves one connection to its end. Once `watch` says so, it should come soon.
@@ -27,10 +30,10 @@ pub trait Serve: 'static {
 
 /// Accepts until the future is dropped.
 pub(crate) async fn accept(
-    listener: TcpListener,
-    sockets: Sockets,
-    roster: Rc<Roster>,
-    server: Rc<impl Serve>,
+    listener: &TcpListener,
+    sockets: &Sockets,
+    roster: &Rc<Roster>,
+    server: &Rc<impl Serve>,
 ) {
     // Said when it begins and when it ends: it may go on for long, and logs need descriptors too.
     let mut fails = false;
@@ -41,7 +44,7 @@ pub(crate) async fn accept(
                     tracing::info!(addr = %sockets.local_addr(), "connections are accepted again");
                 }
                 match sockets.admit() {
-                    Some(place) => serve(stream, peer, place, &roster, &server),
+                    Some(place) => serve(stream, peer, place, roster, server),
                     None => tracing::debug!(%peer, "too many connections are open"),
                 }
             }
@@ -52,6 +55,26 @@ pub(crate) async fn accept(
                 }
                 tokio::time::sleep(PAUSE).await;
             }
+        }
+    }
+}
+
+/// Takes the connections that were waiting when the word to stop came, and closes the socket. Their
+/// clients have been told that they are connected and may have sent their requests: closing at
+/// once would reset them.
+pub(crate) fn accept_waiting(
+    listener: TcpListener,
+    sockets: &Sockets,
+    roster: &Rc<Roster>,
+    server: &Rc<impl Serve>,
+) {
+    // Asks the system itself: what the runtime remembers of the socket may be older.
+    let Ok(listener) = listener.into_std() else { return };
+    for _ in 0..WAITING_MAX {
+        let Ok((stream, peer)) = listener.accept() else { return };
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        if let (Ok(stream), Some(place)) = (stream, sockets.admit()) {
+            serve(stream, peer, place, roster, server);
         }
     }
 }

@@ -16,7 +16,11 @@ use tokio::{
     sync::watch,
 };
 
-use crate::{Serve, Sockets, accept::accept, watch::Roster};
+use crate::{
+    Serve, Sockets,
+    accept::{accept, accept_waiting},
+    watch::Roster,
+};
 
 /// One thread that serves, seen from inside.
 #[derive(Debug)]
@@ -43,13 +47,14 @@ impl Worker {
                 return;
             }
         };
-        let accepting = accept(listener, sockets.clone(), Rc::clone(&self.roster), Rc::new(server));
-        let mut stop = self.stop.clone();
+        let (sockets, roster) = (sockets.clone(), Rc::clone(&self.roster));
+        let (server, mut stop) = (Rc::new(server), self.stop.clone());
         tokio::task::spawn_local(async move {
             tokio::select! {
-                () = accepting => {}
+                () = accept(&listener, &sockets, &roster, &server) => {}
                 _ = stop.wait_for(Option::is_some) => {}
             }
+            accept_waiting(listener, &sockets, &roster, &server);
         });
     }
 

@@ -228,7 +228,7 @@ fn a_key_costs_what_is_said() {
     assert!(strict <= 140, "{strict} bytes a strict window, with all that the table adds");
 }
 
-// covers: B9
+// part of: B9
 #[test]
 fn of_many_threads_exactly_one_takes_the_last_place() {
     let store = Arc::new(MemoryStore::new(MemoryConfig::default(), Arc::new(SystemClock::start())));
@@ -262,7 +262,7 @@ fn of_many_threads_exactly_one_takes_the_last_place() {
     }
 }
 
-// covers: B9
+// part of: B9
 #[test]
 fn threads_under_real_time_never_admit_one_too_many() {
     let clock = SystemClock::start();
@@ -364,7 +364,7 @@ fn a_damaged_file_is_refused_and_changes_nothing() {
     assert_eq!(new.stats().keys, 100);
 }
 
-// covers: B5
+// part of: B5
 #[test]
 fn a_clock_set_back_by_an_hour_neither_mints_nor_blocks() {
     let (store, clock) = store(MemoryConfig::default());

@@ -68,7 +68,7 @@ fn refused(template: &str, expected: &str) {
     assert_eq!(KeyTemplate::parse(template).unwrap_err().to_string(), expected);
 }
 
-// covers: C7, C8
+// covers: C8; part of: C7
 #[test]
 fn an_address_is_written_plainly_and_by_network() {
     check("{ip}", &Asked::default(), "192.168.1.100");
@@ -91,7 +91,7 @@ fn the_ipv6_prefix_is_a_setting() {
     }
 }
 
-// covers: C7
+// part of: C7
 #[test]
 fn every_part_reads_what_the_upstream_would_read() {
     let asked = Asked {
@@ -215,7 +215,7 @@ fn tuple(template: &str, asked: &Asked) -> (bool, Vec<Vec<u8>>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
-    // covers: C7
+    // part of: C7
     #[test]
     fn different_values_never_share_a_key(
         template in templates(), one in values(), other in values(),
