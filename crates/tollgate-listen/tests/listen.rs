@@ -255,6 +255,61 @@ fn stopping_lets_requests_in_flight_finish_and_closes_idle_connections() {
     assert!(report.finished >= 2 && report.aborted == 0, "{report:?}");
 }
 
+/// Whoever was told that it is connected is served, also if its connection still waited to be
+/// accepted when the word to stop came.
+// covers: G5
+#[test]
+fn connections_that_wait_to_be_accepted_are_served_before_stopping() {
+    let sockets = Sockets::bind(LOOPBACK, 1).unwrap();
+    let (block, blocked) = mpsc::channel::<mpsc::Receiver<()>>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let (entered, has_entered) = mpsc::channel();
+    let workers = Workers::start(1, "test", {
+        let sockets = sockets.clone();
+        move |worker| {
+            let (blocked, entered) = (blocked.clone(), entered.clone());
+            let make = move |_peer| {
+                let (blocked, entered) = (blocked.clone(), entered.clone());
+                service_fn(move |request: Request<Incoming>| {
+                    if request.uri() == "/block" {
+                        // Holds the thread, so that nothing is accepted meanwhile.
+                        entered.send(()).unwrap();
+                        let _ = blocked.lock().unwrap().recv().unwrap().recv();
+                    }
+                    std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(
+                        "hello",
+                    ))))
+                })
+            };
+            worker.listen(&sockets, HttpServer::new(HttpSettings::default(), make));
+        }
+    });
+    let connect = || {
+        let stream = TcpStream::connect(sockets.local_addr()).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        stream
+    };
+    let mut first = connect();
+    first.write_all(b"GET /block HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    has_entered.recv_timeout(SOON).unwrap();
+    let mut waiting: Vec<_> = (0..20).map(|_| connect()).collect();
+    for stream in &mut waiting {
+        stream.write_all(GET).unwrap();
+    }
+    let (unblock, unblocked) = mpsc::channel();
+    block.send(unblocked).unwrap();
+    let stopping = std::thread::spawn(move || {
+        // The thread is let go by the end of this one's time slice at the earliest, and stopping
+        // begins with the word.
+        drop(unblock);
+        workers.unwrap().stop(SOON)
+    });
+    for stream in waiting.iter_mut().chain([&mut first]) {
+        assert!(answer(stream).ends_with("hello"));
+    }
+    assert_eq!(stopping.join().unwrap().aborted, 0);
+}
+
 // covers: G5
 #[test]
 fn what_does_not_finish_in_time_is_cut_off() {
