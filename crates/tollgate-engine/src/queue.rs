@@ -21,9 +21,22 @@ pub(crate) struct Queues {
 
 #[derive(Debug)]
 struct Place {
-    turn: Instant,
     cost: u64,
-    moved_up: Arc<Notify>,
+    slot: Arc<Slot>,
+}
+
+/// What a waiting caller looks at itself. If it had to look for its place in the queue, everybody
+/// behind somebody who leaves would search all of it: thousands of them for whole seconds.
+#[derive(Debug)]
+struct Slot {
+    turn: Mutex<Instant>,
+    moved_up: Notify,
+}
+
+impl Slot {
+    fn turn(&self) -> Instant {
+        *self.turn.lock()
+    }
 }
 
 impl Queues {
@@ -38,10 +51,10 @@ impl Queues {
     ) -> Duration {
         let start = Instant::now();
         let ticket = self.join(whose, cost, start + after, give_back);
-        while let Some(turn) = ticket.turn() {
+        loop {
             tokio::select! {
-                () = tokio::time::sleep_until(turn) => break,
-                () = ticket.moved_up.notified() => {}
+                () = tokio::time::sleep_until(ticket.slot.turn()) => break,
+                () = ticket.slot.moved_up.notified() => {}
             }
         }
         ticket.done();
@@ -55,12 +68,12 @@ impl Queues {
         turn: Instant,
         give_back: F,
     ) -> Ticket<'_, F> {
-        let moved_up = Arc::new(Notify::new());
+        let slot = Arc::new(Slot { turn: Mutex::new(turn), moved_up: Notify::new() });
         let mut waiting = self.waiting.lock();
         let queue = waiting.entry(whose.clone()).or_default();
-        let behind = queue.partition_point(|place| place.turn <= turn);
-        queue.insert(behind, Place { turn, cost, moved_up: moved_up.clone() });
-        Ticket { queues: self, whose, moved_up, give_back: Some(give_back) }
+        let behind = queue.partition_point(|place| place.slot.turn() <= turn);
+        queue.insert(behind, Place { cost, slot: slot.clone() });
+        Ticket { queues: self, whose, slot, give_back: Some(give_back) }
     }
 }
 
@@ -68,20 +81,11 @@ impl Queues {
 struct Ticket<'a, F: FnOnce()> {
     queues: &'a Queues,
     whose: Whose,
-    moved_up: Arc<Notify>,
+    slot: Arc<Slot>,
     give_back: Option<F>,
 }
 
 impl<F: FnOnce()> Ticket<'_, F> {
-    fn turn(&self) -> Option<Instant> {
-        let waiting = self.queues.waiting.lock();
-        let queue = waiting.get(&self.whose)?;
-        queue
-            .iter()
-            .find(|place| Arc::ptr_eq(&place.moved_up, &self.moved_up))
-            .map(|place| place.turn)
-    }
-
     /// The turn has come: nothing goes back.
     fn done(mut self) {
         self.give_back = None;
@@ -91,16 +95,15 @@ impl<F: FnOnce()> Ticket<'_, F> {
     fn leave(&self, move_up: bool) -> bool {
         let mut waiting = self.queues.waiting.lock();
         let Some(queue) = waiting.get_mut(&self.whose) else { return false };
-        let Some(at) = queue.iter().position(|place| Arc::ptr_eq(&place.moved_up, &self.moved_up))
-        else {
+        let Some(at) = queue.iter().position(|place| Arc::ptr_eq(&place.slot, &self.slot)) else {
             return false;
         };
         let alike = queue[at..].iter().all(|place| place.cost == queue[at].cost);
-        let mut free = queue.remove(at).turn;
+        let mut free = queue.remove(at).slot.turn();
         if move_up && alike {
-            for place in &mut queue[at..] {
-                std::mem::swap(&mut place.turn, &mut free);
-                place.moved_up.notify_one();
+            for place in &queue[at..] {
+                std::mem::swap(&mut *place.slot.turn.lock(), &mut free);
+                place.slot.moved_up.notify_one();
             }
         }
         if queue.is_empty() {
