@@ -46,6 +46,11 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(tokio::task::LocalSet::new().run_until(test));
 }
 
+/// Lets time pass. It is paused, so nobody waits: the clock jumps from timer to timer.
+async fn pass(time: Duration) {
+    tokio::time::sleep_until(Instant::now() + time).await;
+}
+
 struct From(&'static str);
 
 impl Attributes for From {
@@ -250,7 +255,7 @@ proptest! {
             let passed = Arc::new(Mutex::new(Vec::new()));
             let mut tasks = Vec::new();
             for (pause, leaves, cost) in callers {
-                tokio::time::sleep(Duration::from_millis(pause)).await;
+                pass(Duration::from_millis(pause)).await;
                 let cost = if same_cost { 1 } else { cost };
                 let (engine, passed) = (engine.clone(), passed.clone());
                 tasks.push(tokio::task::spawn_local(async move {
@@ -270,7 +275,7 @@ proptest! {
             }
             let rate = Rate::per(5, Unit::Second);
             check_bucket(&passed.lock().unwrap(), rate, 2).unwrap();
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            pass(Duration::from_secs(60)).await;
             assert_eq!(engine.check("out", b"api", 0).await.unwrap().shown.unwrap().decision.remaining, 2);
         });
     }
@@ -289,7 +294,7 @@ fn when_one_leaves_those_behind_move_up() {
         };
         let mut tasks: Vec<_> =
             (0..4).map(|_| tokio::task::spawn_local(acquire(engine.clone()))).collect();
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pass(Duration::from_millis(10)).await;
         tasks.remove(0).abort();
         let mut at = Vec::new();
         for task in tasks {
@@ -321,7 +326,7 @@ fn a_place_in_flight_is_passed_on_when_it_is_given_back() {
             let engine = engine.clone();
             async move { engine.acquire("two", b"127.0.0.1", 1, Duration::from_secs(60)).await.unwrap() }
         });
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        pass(Duration::from_secs(1)).await;
         drop(third);
         let (outcome, waited) = waiting.await.unwrap();
         assert!(outcome.allowed && waited < Duration::from_secs(2), "{waited:?}");
@@ -329,7 +334,7 @@ fn a_place_in_flight_is_passed_on_when_it_is_given_back() {
         std::mem::forget(second);
         std::mem::forget(outcome);
         assert!(!decide(&engine, &[0], "ann").await.allowed);
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        pass(Duration::from_secs(30)).await;
         assert!(decide(&engine, &[0], "ann").await.allowed);
     });
 }

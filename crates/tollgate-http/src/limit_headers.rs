@@ -57,6 +57,8 @@ pub enum Reset {
 #[derive(Debug, Clone)]
 pub struct LimitHeaders {
     limit: u64,
+    /// The lines up to the first number that changes.
+    constant: Box<[u8]>,
     reset: Reset,
     retry_after: bool,
     ietf: Option<ietf::Fields>,
@@ -69,8 +71,11 @@ struct Name(HeaderName, &'static str);
 impl LimitHeaders {
     /// For `limit`, which belongs to the policy of this id.
     pub fn new(policy: &str, limit: &Limit, settings: Settings) -> Self {
+        let shown = shown_limit(limit);
+        let constant = format!("X-RateLimit-Limit: {shown}\r\nX-RateLimit-Remaining: ");
         Self {
-            limit: shown_limit(limit),
+            limit: shown,
+            constant: constant.into_bytes().into(),
             reset: settings.reset,
             retry_after: settings.retry_after,
             ietf: settings.ietf.then(|| ietf::Fields::new(policy, limit)),
@@ -95,7 +100,12 @@ impl LimitHeaders {
     /// headers that these [replace](Self::replaces), and says whether its answer `allows_origin`,
     /// that is carries `Access-Control-Allow-Origin`.
     pub fn push_lines(&self, decision: &Decision, allows_origin: bool, out: &mut Vec<u8>) {
-        self.each(decision, |name, value| {
+        out.extend_from_slice(&self.constant);
+        Value::Number(decision.remaining).push(out);
+        out.extend_from_slice(b"\r\nX-RateLimit-Reset: ");
+        Value::Number(self.reset(decision)).push(out);
+        out.extend_from_slice(b"\r\n");
+        self.each_more(decision, |name, value| {
             out.extend_from_slice(name.1.as_bytes());
             out.extend_from_slice(b": ");
             value.push(out);
@@ -126,6 +136,11 @@ impl LimitHeaders {
         say(Name(LIMIT, "X-RateLimit-Limit"), Value::Number(self.limit));
         say(Name(REMAINING, "X-RateLimit-Remaining"), Value::Number(decision.remaining));
         say(Name(RESET, "X-RateLimit-Reset"), Value::Number(self.reset(decision)));
+        self.each_more(decision, say);
+    }
+
+    /// What is said only under some settings, or of a refusal.
+    fn each_more(&self, decision: &Decision, mut say: impl FnMut(Name, Value<'_>)) {
         if let Some(ietf) = &self.ietf {
             say(Name(IETF_POLICY, "RateLimit-Policy"), ietf.policy());
             say(Name(IETF, "RateLimit"), ietf.state(decision));
