@@ -69,7 +69,7 @@ fn a_dry_run_refuses_nothing_and_counts() {
     assert!(metrics.contains(counted), "{metrics}");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn a_forwarded_address_counts_only_from_a_trusted_peer() {
     let spoofed = |tollgate: &Tollgate, from: &str| {
@@ -164,7 +164,7 @@ fn what_only_a_start_can_change_is_said() {
     tollgate.wait_for("takes effect with the next start");
 }
 
-// covers: G5
+// part of: G5
 #[test]
 fn a_stop_finishes_what_is_in_flight() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -240,7 +240,7 @@ fn the_access_log_has_a_line_for_every_request() {
     assert_eq!((&refused["limited"], &refused["policy"]), (&true.into(), &"p".into()));
 }
 
-// covers: G1
+// part of: G1
 #[test]
 fn a_client_cannot_add_a_series() {
     let tollgate = Tollgate::start(&config(HOURLY));

@@ -3,8 +3,8 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{Key, Step, limits, starts, steps};
-use tollgate_core::{Limit, Time, Wait};
+use support::{Key, SlowClock, Step, limits, starts, steps};
+use tollgate_core::{Limit, Time, Timeline, Wait};
 use tollgate_testkit::models::{Model, model};
 
 proptest! {
@@ -15,9 +15,20 @@ proptest! {
     fn every_algorithm_does_what_its_model_does(limit in limits(), start in starts(), steps in steps()) {
         let mut key = Key::new(limit, start);
         let mut slow = model(&limit);
+        let (mut clock, mut timeline) = (SlowClock::at(start), Timeline::new());
+        timeline.at(start);
         for step in steps {
             match step {
-                Step::Pause(pause) => key.pass(pause.duration(&limit)),
+                Step::Pause(pause) => {
+                    clock.forward(pause.duration(&limit));
+                    key.now = timeline.at(clock.shown);
+                }
+                Step::SetBack(micros) => {
+                    let before = key.look().remaining;
+                    clock.back(micros);
+                    key.now = timeline.at(clock.shown);
+                    prop_assert_eq!(key.look().remaining, before, "a step back is no time");
+                }
                 Step::Take(cost) => check_take(&mut key, &mut *slow, cost)?,
                 Step::Look => {
                     let before = key.state.clone();
@@ -41,6 +52,7 @@ proptest! {
                     slow = model(&limit);
                 }
             }
+            prop_assert_eq!(key.now, clock.time, "the timeline goes as the slow clock does");
             if rounds_up(&limit) {
                 prop_assert!(key.look().remaining <= slow.remaining(key.now));
             } else {

@@ -147,7 +147,7 @@ fn a_client_that_leaves_takes_its_upstream_connection_with_it() {
     wait_until(PATIENCE, || gateway.open_connections() == 0).unwrap();
 }
 
-// covers: G5
+// part of: G5
 #[test]
 fn stopping_finishes_what_has_begun() {
     let (finish, finished) = mpsc::channel::<()>();
@@ -178,7 +178,7 @@ fn stopping_finishes_what_has_begun() {
 }
 
 /// What a client sends while the word to stop is on its way is not lost.
-// covers: G5
+// part of: G5
 #[test]
 fn an_idle_client_may_ask_once_more_while_stopping() {
     let upstream = Upstream::saying("hello");

@@ -102,7 +102,7 @@ fn what_speaks_to_the_next_hop_ends_here() {
     );
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn only_a_trusted_proxy_can_speak_for_others() {
     let upstream = Upstream::saying("");

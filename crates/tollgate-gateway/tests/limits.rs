@@ -147,7 +147,7 @@ fn a_dry_run_counts_and_refuses_nothing() {
     );
 }
 
-// covers: G1
+// part of: G1
 #[test]
 fn requests_are_counted_by_names_from_the_configuration() {
     let upstream = Upstream::saying("hello");
@@ -239,7 +239,7 @@ fn a_grpc_call_is_refused_in_its_own_terms() {
     }
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn a_forged_address_changes_nothing_and_a_trusted_one_does() {
     let upstream = Upstream::saying("");

@@ -231,7 +231,7 @@ fn a_client_that_hangs_up_frees_what_it_waited_for() {
     server.wait_until("the drop", |server| server.dropped.load(SeqCst));
 }
 
-// covers: G5
+// part of: G5
 #[test]
 fn stopping_lets_requests_in_flight_finish_and_closes_idle_connections() {
     let server = server(2, HttpSettings::default(), usize::MAX);
@@ -257,7 +257,7 @@ fn stopping_lets_requests_in_flight_finish_and_closes_idle_connections() {
 
 /// Whoever was told that it is connected is served, also if its connection still waited to be
 /// accepted when the word to stop came.
-// covers: G5
+// part of: G5
 #[test]
 fn connections_that_wait_to_be_accepted_are_served_before_stopping() {
     let sockets = Sockets::bind(LOOPBACK, 1).unwrap();
@@ -310,7 +310,7 @@ fn connections_that_wait_to_be_accepted_are_served_before_stopping() {
     assert_eq!(stopping.join().unwrap().aborted, 0);
 }
 
-// covers: G5
+// part of: G5
 #[test]
 fn what_does_not_finish_in_time_is_cut_off() {
     let server = server(1, HttpSettings::default(), usize::MAX);

@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-// covers: B4
+// part of: B4
 #[test]
 fn the_number_of_keys_is_bounded_and_evictions_are_counted() {
     let (store, _) = store(bounded(50_000, AtBound::Evict));
@@ -110,7 +110,7 @@ fn the_number_of_keys_is_bounded_and_evictions_are_counted() {
     assert_eq!(stats.evicted, 200_000 - stats.keys as u64);
 }
 
-// covers: B4
+// part of: B4
 #[test]
 fn bytes_are_bounded_whatever_a_key_costs() {
     let bytes = 4 << 20;
@@ -131,7 +131,7 @@ fn bytes_are_bounded_whatever_a_key_costs() {
     assert!(store.stats().evicted > 0);
 }
 
-// covers: B4
+// part of: B4
 #[test]
 fn at_the_bound_new_keys_are_refused_where_told() {
     let (store, clock) = store(bounded(100, AtBound::Refuse));
@@ -150,7 +150,7 @@ fn at_the_bound_new_keys_are_refused_where_told() {
 }
 
 /// Unique keys flood a store with a third of the room needed: those who owe much stay limited.
-// covers: B4
+// part of: B4
 #[test]
 fn under_a_flood_of_unique_keys_an_abuser_stays_limited() {
     let (store, clock) = store(bounded(9_000, AtBound::Evict));
@@ -173,7 +173,7 @@ fn under_a_flood_of_unique_keys_an_abuser_stays_limited() {
     assert!(admitted * 100 <= limit * 101, "{admitted} of {limit}");
 }
 
-// covers: B4
+// part of: B4
 #[test]
 fn a_flood_leaves_nothing_behind() {
     let (store, clock) = store(MemoryConfig::default());
@@ -194,7 +194,7 @@ fn a_flood_leaves_nothing_behind() {
 }
 
 /// A TTL shorter than the time to full gave idle clients a new burst.
-// covers: B4
+// part of: B4
 #[test]
 fn an_idle_pause_mints_nothing() {
     let (store, clock) = store(MemoryConfig::default());
@@ -209,7 +209,7 @@ fn an_idle_pause_mints_nothing() {
     }
 }
 
-// covers: B4, A10
+// covers: A10; part of: B4
 #[test]
 fn a_key_costs_what_is_said() {
     let (store, _) = store(MemoryConfig::default());

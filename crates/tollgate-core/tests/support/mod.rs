@@ -87,6 +87,8 @@ pub fn limit(algorithm: Algorithm, rate: Rate, burst: u64) -> Limit {
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Pause(Pause),
+    /// The clock is set back by this many microseconds.
+    SetBack(u64),
     Take(u64),
     Look,
     Refund(u64),
@@ -119,6 +121,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let step = prop_oneof![
         4 => pause.prop_map(Step::Pause),
+        1 => prop_oneof![1_u64..5_000, 1_u64..1_000_000, 1_000_000_u64..9_000_000_000].prop_map(Step::SetBack),
         // Most costs are small; some are near or above the capacity.
         6 => (1_u64..4).prop_map(Step::Take),
         2 => (1_u64..40).prop_map(Step::Take),
@@ -128,6 +131,35 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Reset),
     ];
     prop::collection::vec(step, 1..150)
+}
+
+/// The clock as it should count: a step back is no time. A small one is waited out, a large one
+/// forgotten. Kept as how far the clock lags, where the `Timeline` keeps instants.
+pub struct SlowClock {
+    pub shown: Time,
+    pub time: Time,
+    lag: u64,
+}
+
+impl SlowClock {
+    pub fn at(start: Time) -> Self {
+        Self { shown: start, time: start, lag: 0 }
+    }
+
+    pub fn forward(&mut self, by: Duration) {
+        let by = u64::try_from(by.as_micros()).unwrap();
+        self.shown = Time::from_micros(self.shown.as_micros() + by);
+        self.time = Time::from_micros(self.time.as_micros() + by.saturating_sub(self.lag));
+        self.lag = self.lag.saturating_sub(by);
+    }
+
+    pub fn back(&mut self, by: u64) {
+        self.shown = Time::from_micros(self.shown.as_micros() - by);
+        self.lag += by;
+        if self.lag > 1_000_000 {
+            self.lag = 0;
+        }
+    }
 }
 
 /// An instant that is no round number of anything.

@@ -28,7 +28,7 @@ fn check(peer: &str, lines: &[&str], expected: &str) {
     assert_eq!(find(Source::XForwardedFor, Take::Rightmost, peer, lines), expected);
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn a_header_from_an_untrusted_peer_changes_nothing() {
     check("198.51.100.9", &["1.1.1.1"], "198.51.100.9");
@@ -36,7 +36,7 @@ fn a_header_from_an_untrusted_peer_changes_nothing() {
     check("2001:db8::9", &["1.1.1.1, 10.0.0.1"], "2001:db8::9");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn the_rightmost_untrusted_address_is_the_client() {
     check("10.0.0.1", &["203.0.113.7"], "203.0.113.7");
@@ -47,20 +47,20 @@ fn the_rightmost_untrusted_address_is_the_client() {
     check("10.0.0.1", &["203.0.113.7:555"], "203.0.113.7");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn without_a_header_the_peer_is_the_client() {
     check("10.0.0.1", &[], "10.0.0.1");
     check("10.0.0.1", &["", " , "], "10.0.0.1");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn when_all_are_trusted_the_leftmost_is_the_client() {
     check("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn nothing_left_of_garbage_is_believed() {
     check("10.0.0.1", &["1.1.1.1, garbage"], "10.0.0.1");
@@ -68,7 +68,7 @@ fn nothing_left_of_garbage_is_believed() {
     check("10.0.0.1", &["1.1.1.1", "10.0.0.300", "10.0.0.3, 10.0.0.2"], "10.0.0.3");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn mapped_addresses_count_as_ipv4_everywhere() {
     check("::ffff:10.0.0.1", &["203.0.113.7"], "203.0.113.7");
@@ -76,7 +76,7 @@ fn mapped_addresses_count_as_ipv4_everywhere() {
     check("10.0.0.1", &["::ffff:203.0.113.7, ::ffff:10.0.0.2"], "203.0.113.7");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn a_header_of_any_length_is_read_up_to_the_bound() {
     let many = format!("203.0.113.7{}", ", 10.0.0.2".repeat(ENTRIES_MAX));
@@ -90,7 +90,7 @@ fn a_header_of_any_length_is_read_up_to_the_bound() {
     check("10.0.0.1", &[&cut], "10.0.0.1");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn the_leftmost_is_an_option() {
     let check = |peer, lines: &[&str], expected: &str| {
@@ -103,7 +103,7 @@ fn the_leftmost_is_an_option() {
     check("10.0.0.1", &[], "10.0.0.1");
 }
 
-// covers: C8
+// part of: C8
 #[test]
 fn forwarded_is_read_by_the_same_rule() {
     let check = |peer, lines: &[&str], expected: &str| {
@@ -181,7 +181,7 @@ fn model(trusted: &ClientAddr, peer: IpAddr, entries: &[IpAddr]) -> IpAddr {
 }
 
 proptest! {
-    // covers: C8
+    // part of: C8
     #[test]
     fn no_header_whatever_moves_an_untrusted_peer(
         source in any_source(), take in any_take(), peer in untrusted_addr(), lines in any_lines(),
@@ -192,7 +192,7 @@ proptest! {
         prop_assert_eq!(addr, peer.to_canonical());
     }
 
-    // covers: C8
+    // part of: C8
     #[test]
     fn arbitrary_bytes_give_the_peer_or_an_address_that_stands_there(
         source in any_source(), take in any_take(), lines in any_lines(),
@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(addr == peer || stands_there, "{} from {:?}", addr, lines);
     }
 
-    // covers: C8
+    // part of: C8
     #[test]
     fn well_formed_lists_follow_the_rule_however_they_are_written(
         source in any_source(),

@@ -68,7 +68,7 @@ fn refused(template: &str, expected: &str) {
     assert_eq!(KeyTemplate::parse(template).unwrap_err().to_string(), expected);
 }
 
-// covers: C8; part of: C7
+// part of: C8, C7
 #[test]
 fn an_address_is_written_plainly_and_by_network() {
     check("{ip}", &Asked::default(), "192.168.1.100");

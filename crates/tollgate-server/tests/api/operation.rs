@@ -6,7 +6,7 @@ use http_body_util::Full;
 
 use crate::service::service;
 
-// covers: G5
+// part of: G5
 #[tokio::test(start_paused = true)]
 async fn alive_is_not_ready() {
     let service = service();
@@ -26,7 +26,7 @@ async fn alive_is_not_ready() {
     assert_eq!(service.remaining("a").await, 15, "who drains still answers");
 }
 
-// covers: G1
+// part of: G1
 #[tokio::test(start_paused = true)]
 async fn decisions_are_counted_by_policy_and_endpoint() {
     let service = service();
@@ -63,7 +63,7 @@ async fn decisions_are_counted_by_policy_and_endpoint() {
     assert!(page.body.contains("ratelimit_decision_duration_seconds_count 10\n"), "{}", page.body);
 }
 
-// covers: G1
+// part of: G1
 #[tokio::test(start_paused = true)]
 async fn policies_are_on_the_page_before_anybody_asks() {
     let service = service();

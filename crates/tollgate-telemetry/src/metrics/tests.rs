@@ -28,7 +28,7 @@ fn page(exposition: Exposition) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-// covers: G1
+// part of: G1
 #[test]
 fn the_page_shows_every_metric_by_its_name() {
     expect![[r#"
@@ -80,7 +80,7 @@ fn the_page_shows_every_metric_by_its_name() {
     .assert_eq(&page(Exposition::Text));
 }
 
-// covers: G1
+// part of: G1
 #[test]
 fn openmetrics_has_the_same_samples() {
     let samples = |page: String| -> Vec<String> {
@@ -106,7 +106,7 @@ fn buckets_add_up() {
     assert_eq!(buckets[23], r#"{le="+Inf"} 2"#);
 }
 
-// covers: G1
+// part of: G1
 #[test]
 fn a_reload_goes_on_counting_where_it_was() {
     let metrics = Metrics::new();
