@@ -9,6 +9,7 @@ use tollgate_testkit::cpu::Core;
 
 use crate::{
     allocation,
+    bare_table::BareTable,
     limiters::{Governor, Ours},
     own_time::own_time,
     random::Random,
@@ -31,6 +32,22 @@ pub(crate) fn u64_keys() -> anyhow::Result<()> {
     let governor_ask =
         |governor: &Governor<u64>, key: &NumberKey| governor.allows(&u64::from_ne_bytes(key.0));
     run("keyed-u64", Ours::new(keys())?, ours_ask, Governor::new()?, governor_ask)
+}
+
+/// The store with all it does against a bare table of a library.
+pub(crate) fn bare_table() -> anyhow::Result<()> {
+    let (ours, bare) = (Ours::new(keys())?, BareTable::new());
+    let ours_ask = |key: &NumberKey| ours.allows(&key.0);
+    let bare_ask = |key: &NumberKey| bare.allows(&key.0);
+    let (ours_bytes, bare_bytes) = (fill(ours_ask), fill(bare_ask));
+    figure("table-bytes", "tollgate", ours_bytes, "bytes/key");
+    figure("table-bytes", "hashbrown", bare_bytes, "bytes/key");
+    ratio("table-bytes-hashbrown", bare_bytes / ours_bytes);
+    let sides = vec![
+        Side::new("tollgate", || nanos(1, ours_ask)),
+        Side::new("hashbrown", || nanos(1, bare_ask)),
+    ];
+    compare("table", "ns/decision", sides)
 }
 
 fn keys() -> usize {

@@ -7,6 +7,7 @@
 //! so.
 
 mod allocation;
+mod bare_table;
 mod check_api;
 mod fill;
 mod keyed;
@@ -26,6 +27,7 @@ type Benchmark = (&'static str, fn() -> anyhow::Result<()>);
 const BENCHMARKS: &[Benchmark] = &[
     ("keyed-string", keyed::string_keys),
     ("keyed-u64", keyed::u64_keys),
+    ("table", keyed::bare_table),
     ("fill", fill::worst_insert),
     ("proxied", proxied::compare),
     ("refused", refused::compare),
