@@ -31,6 +31,8 @@ impl Watch {
     /// Begins to watch; where that is not possible changes are still seen, only later.
     pub(crate) fn start(source: &Source) -> Self {
         let changed = Arc::new(Notify::new());
+        // What changed between the first reading and now sent nobody an event.
+        changed.notify_one();
         let watcher = source.path().map(|path| watcher(path.to_owned(), changed.clone()));
         let watcher = watcher.transpose().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot watch the configuration; looking every two seconds instead");

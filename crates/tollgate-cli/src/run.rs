@@ -49,6 +49,8 @@ pub(crate) fn run(source: &Source, read: Read) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Before the first line that invites a signal.
     let signals = runtime.block_on(async { Signals::catch() })?;
+    // Before anybody is told that the program runs, and may change its file.
+    let watch = Watch::start(source);
     let workers = listeners.serve(gateway, api)?;
     readiness.ready();
     listeners.announce(source);
@@ -56,7 +58,7 @@ pub(crate) fn run(source: &Source, read: Read) -> Result<()> {
     let (source, engine_of_reload) = (source.clone(), engine.clone());
     let reload =
         Reload { source, engine: engine_of_reload, metrics, access_log, seen: text, started };
-    runtime.block_on(until_stopped(signals, reload, &memory));
+    runtime.block_on(until_stopped(signals, watch, reload, &memory));
 
     tracing::info!("stopping: no new connections; requests in flight may finish");
     readiness.draining();
@@ -65,8 +67,7 @@ pub(crate) fn run(source: &Source, read: Read) -> Result<()> {
     memory.save(&engine)
 }
 
-async fn until_stopped(mut signals: Signals, mut reload: Reload, memory: &Memory) {
-    let watch = Watch::start(&reload.source);
+async fn until_stopped(mut signals: Signals, watch: Watch, mut reload: Reload, memory: &Memory) {
     let mut tidying = std::pin::pin!(memory.tidy());
     loop {
         tokio::select! {
