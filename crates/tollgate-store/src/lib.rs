@@ -5,14 +5,18 @@
 
 mod answer;
 mod clock;
+mod health;
 mod memory;
 mod named_limit;
+mod slices;
 mod store;
 
 pub use crate::{
     answer::Answer,
     clock::SystemClock,
+    health::{Condition, Health},
     memory::{AtBound, Bound, LoadError, MemoryConfig, MemoryStats, MemoryStore},
-    named_limit::NamedLimit,
+    named_limit::{Mode, NamedLimit},
+    slices::{Draw, Drawn, Holding, Level, Slices},
     store::{Charge, Store, StoreError, Take},
 };

@@ -4,7 +4,7 @@
 //! limit remembers the old ones for as long as their counters can matter; a key that is met under
 //! the new numbers for the first time takes its level over from the old, in proportion.
 
-use std::{hash::Hasher, sync::Arc};
+use std::{hash::Hasher, sync::Arc, time::Duration};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tollgate_core::{Limit, Time};
@@ -22,6 +22,21 @@ pub struct NamedLimit {
     tag: u128,
     past: Vec<Past>,
     counts_refused: bool,
+    mode: Mode,
+    ttl: Option<Duration>,
+}
+
+/// Who decides where nodes share a store; in memory there is nobody else, and every mode is exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The store, every time.
+    #[default]
+    Exact,
+    /// The node, by slices taken ahead.
+    Leased {
+        /// What the whole fleet may hold ahead, in millionths of the limit's capacity.
+        epsilon_millionths: u32,
+    },
 }
 
 /// Numbers that a limit had before.
@@ -38,13 +53,36 @@ impl NamedLimit {
     pub fn new(policy: impl Into<Arc<str>>, position: usize, limit: Limit) -> Self {
         let policy = policy.into();
         let tag = tag(&policy, position, &limit);
-        Self { policy, position, limit, tag, past: Vec::new(), counts_refused: false }
+        Self {
+            policy,
+            position,
+            limit,
+            tag,
+            past: Vec::new(),
+            counts_refused: false,
+            mode: Mode::Exact,
+            ttl: None,
+        }
     }
 
     /// The same, with refused requests taking what there is, or not.
     #[must_use]
     pub const fn counting_refused(mut self, counts: bool) -> Self {
         self.counts_refused = counts;
+        self
+    }
+
+    /// The same, decided in this mode.
+    #[must_use]
+    pub const fn in_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The same, with idle keys kept for at least this long where keys expire by a time of their own.
+    #[must_use]
+    pub const fn kept_for(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
         self
     }
 
@@ -82,7 +120,18 @@ impl NamedLimit {
         self.counts_refused
     }
 
-    pub(crate) const fn tag(&self) -> u128 {
+    /// Who decides.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How long an idle key is kept at least.
+    pub const fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    /// A number for name and numbers together, the same in every process.
+    pub const fn tag(&self) -> u128 {
         self.tag
     }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str])] = &[
     ("tollgate-core", &[]),
     ("tollgate-store", &["core"]),
+    ("tollgate-redis", &["core", "store"]),
     ("tollgate-rules", &["core"]),
     ("tollgate-engine", &["core", "rules", "store"]),
     ("tollgate-http", &["core"]),
@@ -25,7 +26,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tollgate-gateway", &["core", "engine", "http", "listen", "rules", "telemetry"]),
     (
         "tollgate-cli",
-        &["core", "engine", "gateway", "http", "listen", "rules", "server", "store", "telemetry"],
+        &[
+            "core",
+            "engine",
+            "gateway",
+            "http",
+            "listen",
+            "redis",
+            "rules",
+            "server",
+            "store",
+            "telemetry",
+        ],
     ),
     ("tollgate-testkit", &["core", "store"]),
 ];
