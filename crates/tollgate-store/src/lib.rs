@@ -5,7 +5,9 @@
 
 mod answer;
 mod clock;
+mod fingerprint;
 mod health;
+mod leases;
 mod memory;
 mod named_limit;
 mod slices;
@@ -15,6 +17,7 @@ pub use crate::{
     answer::Answer,
     clock::SystemClock,
     health::{Condition, Health},
+    leases::{LeaseStats, Leases},
     memory::{AtBound, Bound, LoadError, MemoryConfig, MemoryStats, MemoryStore},
     named_limit::{Mode, NamedLimit},
     slices::{Draw, Drawn, Holding, Level, Slices},

@@ -6,7 +6,6 @@
 //! eighth and are small, so no insert waits for a large table to move.
 
 mod bound;
-mod fingerprint;
 mod list;
 mod packed;
 mod saved;
@@ -23,12 +22,11 @@ pub use self::{
     bound::{AtBound, Bound, MemoryConfig, MemoryStats},
     saved::LoadError,
 };
-use self::{
+use self::{shard::Shard, table::Outline};
+use crate::{
+    Answer, Charge, NamedLimit, Store, Take,
     fingerprint::{Fingerprint, Seed},
-    shard::Shard,
-    table::Outline,
 };
-use crate::{Answer, Charge, NamedLimit, Store, Take};
 
 /// How many requests are fetched ahead: about as many lines as a core waits for at once.
 const AHEAD: usize = 16;

@@ -21,10 +21,12 @@ use tollgate_core::{
 
 use super::{
     MemoryStore,
-    fingerprint::{Id, Seed},
     shard::{Kept, Restored},
 };
-use crate::NamedLimit;
+use crate::{
+    NamedLimit,
+    fingerprint::{Id, Seed},
+};
 
 const MAGIC: &[u8; 16] = b"tollgate state 1";
 

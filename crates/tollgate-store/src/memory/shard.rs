@@ -10,12 +10,14 @@ use tollgate_core::{Ask, Limit, SmallFill, State, Time, Timeline, Verdict, Wait}
 
 use super::{
     bound::{AtBound, MemoryConfig, MemoryStats},
-    fingerprint::{Fingerprint, Id},
     list::List,
     packed::{self, Kind, idle_at},
     table::{Slot, Table},
 };
-use crate::NamedLimit;
+use crate::{
+    NamedLimit,
+    fingerprint::{Fingerprint, Id},
+};
 
 /// Slots looked at for idle ones with every insert: twice what an insert adds, so that sweeping
 /// keeps up, and too few to be felt.

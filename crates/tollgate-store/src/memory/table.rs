@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::fingerprint::Id;
+use crate::fingerprint::Id;
 
 /// One key: 24 bytes.
 #[derive(Debug, Clone, Copy, Default)]

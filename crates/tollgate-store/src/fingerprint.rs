@@ -7,42 +7,42 @@ use siphasher::sip128::SipHasher13;
 
 /// The secret that keys are hashed with.
 #[derive(Clone, Copy)]
-pub(super) struct Seed(SipHasher13);
+pub(crate) struct Seed(SipHasher13);
 
 /// A key, before it is known under which limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fingerprint {
+pub(crate) struct Fingerprint {
     word: u64,
     check: u32,
 }
 
 /// A key under one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Id {
+pub(crate) struct Id {
     /// Never 0: that marks an empty slot.
-    pub(super) word: u64,
-    pub(super) check: u32,
+    pub(crate) word: u64,
+    pub(crate) check: u32,
 }
 
 const OWN_BITS: u64 = 0xffff << 48;
 
 impl Seed {
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         let mut bytes = [0; 16];
         // Without entropy there is no secret; a store that anyone can flood must not start.
         getrandom::fill(&mut bytes).expect("the system gives random bytes");
         Self::from_bytes(bytes)
     }
 
-    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(SipHasher13::new_with_key(&bytes))
     }
 
-    pub(super) fn to_bytes(self) -> [u8; 16] {
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
         self.0.key()
     }
 
-    pub(super) fn fingerprint(&self, key: &[u8]) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, key: &[u8]) -> Fingerprint {
         let hash = self.0.hash(key);
         #[expect(clippy::cast_possible_truncation, reason = "32 of 64 random bits are wanted")]
         Fingerprint { word: hash.h1, check: hash.h2 as u32 }
@@ -51,13 +51,13 @@ impl Seed {
 
 impl Fingerprint {
     /// The shard of all limits of this key.
-    pub(super) fn shard(self, bits: u32) -> usize {
+    pub(crate) fn shard(self, bits: u32) -> usize {
         usize::try_from(self.word.checked_shr(64 - bits).unwrap_or(0)).unwrap_or(0)
     }
 
     /// This key under the limit with this tag.
     #[expect(clippy::cast_possible_truncation, reason = "96 of the tag's 128 bits are wanted")]
-    pub(super) const fn under(self, tag: u128) -> Id {
+    pub(crate) const fn under(self, tag: u128) -> Id {
         let word = self.word ^ (tag as u64 & !OWN_BITS);
         Id { word: if word == 0 { 1 } else { word }, check: self.check ^ (tag >> 64) as u32 }
     }
@@ -65,7 +65,7 @@ impl Fingerprint {
 
 impl Id {
     /// The fingerprint it was made from, as far as shards are concerned.
-    pub(super) const fn fingerprint(self) -> Fingerprint {
+    pub(crate) const fn fingerprint(self) -> Fingerprint {
         Fingerprint { word: self.word, check: self.check }
     }
 }
