@@ -89,6 +89,7 @@ impl Fixed {
             workers,
             drain,
             rules: _,
+            hints: _,
         } = config;
         Self(format!(
             "{listen:?}{store:?}{gateway:?}{client:?}{headers:?}{access_log:?}{workers:?}{drain:?}"

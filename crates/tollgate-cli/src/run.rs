@@ -27,7 +27,9 @@ pub(crate) fn run(source: &Source, read: Read) -> Result<()> {
     let clock = SystemClock::start();
     let listeners = Listeners::bind(&config)?;
     let access_log = access_log(&config, &metrics)?;
-    let StoreConfig::Memory(memory) = &config.store;
+    let StoreConfig::Memory(memory) = &config.store else {
+        anyhow::bail!("the redis store is not wired yet")
+    };
     let (memory, saved) = Memory::open(memory, clock);
     memory.observe(&metrics);
 

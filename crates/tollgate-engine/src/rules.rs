@@ -3,8 +3,8 @@
 use std::{ops::Deref, sync::Arc};
 
 use tollgate_core::Time;
-use tollgate_rules::RuleSet;
-use tollgate_store::NamedLimit;
+use tollgate_rules::{Policy, RuleSet};
+use tollgate_store::{Mode, NamedLimit};
 
 /// What is in force: policies, routes, and where their counters are kept.
 #[derive(Debug)]
@@ -18,17 +18,8 @@ pub struct Rules {
 impl Rules {
     /// Names the counters of every limit. IPv6 clients are told apart by this many bits.
     pub fn new(set: RuleSet, ipv6_prefix: u8) -> Self {
-        let limits = set.policies().iter().map(|policy| {
-            let id: Arc<str> = Arc::from(&*policy.id);
-            let named = policy.limits.iter().enumerate();
-            named
-                .map(|(position, limit)| {
-                    NamedLimit::new(id.clone(), position, *limit)
-                        .counting_refused(policy.count_refused)
-                })
-                .collect()
-        });
-        Self { limits: limits.collect(), ipv6_prefix, set }
+        let limits = set.policies().iter().map(named).collect();
+        Self { limits, ipv6_prefix, set }
     }
 
     /// The same rules, in force after those whose counters are `old`: levels are kept.
@@ -66,5 +57,51 @@ impl Deref for Rules {
 
     fn deref(&self) -> &RuleSet {
         &self.set
+    }
+}
+
+/// The limits of a policy under their names.
+fn named(policy: &Policy) -> Box<[NamedLimit]> {
+    let id: Arc<str> = Arc::from(&*policy.id);
+    let mode = match policy.mode {
+        tollgate_rules::Mode::Exact => Mode::Exact,
+        tollgate_rules::Mode::Leased { epsilon_millionths } => Mode::Leased { epsilon_millionths },
+    };
+    let named = policy.limits.iter().enumerate().map(|(position, limit)| {
+        let named = NamedLimit::new(id.clone(), position, *limit)
+            .counting_refused(policy.count_refused)
+            .in_mode(mode);
+        match policy.ttl {
+            Some(ttl) => named.kept_for(ttl),
+            None => named,
+        }
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    // part of: B4, B10
+    #[test]
+    fn mode_and_time_to_live_reach_every_limit_of_the_policy() {
+        let limits =
+            "limits: [{algorithm: token_bucket, rate: 1/s}, {algorithm: sliding_log, rate: 9/s}]";
+        let text = format!(
+            "policies:\n- {{id: a, mode: leased, epsilon: 0.25, ttl: 120s, {limits}}}\n- {{id: b, {limits}}}\n"
+        );
+        let rules = tollgate_rules::read("a.yaml", &text, &|_| None).unwrap().rules;
+        let rules = Rules::new(rules, 64);
+        for limit in rules.limits(0) {
+            assert_eq!(limit.mode(), Mode::Leased { epsilon_millionths: 250_000 });
+            assert_eq!(limit.ttl(), Some(Duration::from_secs(120)));
+        }
+        assert_eq!(rules.limits(1).len(), 2);
+        for limit in rules.limits(1) {
+            assert_eq!((limit.mode(), limit.ttl()), (Mode::Exact, None));
+        }
     }
 }

@@ -3,11 +3,18 @@
 //! Defaults stand in the `Default` of each section, each with its reason, so that a section
 //! left out of a file and a section written as `{}` mean the same.
 
+mod redis;
+mod redis_url;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
-use crate::RuleSet;
+pub use self::{
+    redis::{OnFailure, RedisConfig, Share, TlsFiles},
+    redis_url::{RedisUrl, RedisUrlError},
+};
+use crate::{Mistake, RuleSet};
 
 /// Everything one configuration asks for.
 #[derive(Debug)]
@@ -30,6 +37,8 @@ pub struct Config {
     pub drain: Duration,
     /// Policies and routes.
     pub rules: RuleSet,
+    /// What works, but hardly as it was meant; by line.
+    pub hints: Vec<Mistake>,
 }
 
 /// Addresses to listen on; one that is not named is not opened.
@@ -46,6 +55,8 @@ pub struct Listen {
 pub enum StoreConfig {
     /// In this process.
     Memory(MemoryConfig),
+    /// In Redis or Valkey, for a fleet to share.
+    Redis(RedisConfig),
 }
 
 /// How much the memory store may hold; whichever bound comes first holds.

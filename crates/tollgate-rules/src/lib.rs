@@ -27,13 +27,14 @@ mod yaml;
 pub use crate::{
     config::{
         AccessLog, AccessLogFormat, AtBound, ClientConfig, Config, ForwardHeader, GatewayConfig,
-        HeaderConfig, Listen, MemoryConfig, ResetForm, StoreConfig, Take,
+        HeaderConfig, Listen, MemoryConfig, OnFailure, RedisConfig, RedisUrl, RedisUrlError,
+        ResetForm, Share, StoreConfig, Take, TlsFiles,
     },
     duration::{DurationError, parse_duration},
     key::{Attributes, KeyBuf, KeyTemplate, KeyTemplateError},
     mistake::{Mistake, Mistakes},
     path::{forwarded_path, normal_path},
-    policy::Policy,
+    policy::{Mode, Policy},
     rate::{RateError, parse_rate},
     read::read,
     route::{Route, Upstream, UpstreamKind},

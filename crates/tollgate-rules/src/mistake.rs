@@ -87,17 +87,18 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Collects mistakes while a text is read.
+/// Collects mistakes while a text is read, and hints at what works but hardly as meant.
 #[derive(Debug)]
 pub(crate) struct Findings {
     file: String,
     all: Vec<Mistake>,
     more: usize,
+    hints: Vec<Mistake>,
 }
 
 impl Findings {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), all: Vec::new(), more: 0 }
+        Self { file: file.to_owned(), all: Vec::new(), more: 0, hints: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, mark: Mark, path: &str, text: String) {
@@ -105,28 +106,46 @@ impl Findings {
             self.more += 1;
             return;
         }
-        let Mark { line, column } = mark;
-        let (file, path) = (self.file.clone(), path.to_owned());
-        self.all.push(Mistake { file, line, column, path, text, excerpt: Default::default() });
+        let mistake = self.found(mark, path, text);
+        self.all.push(mistake);
     }
 
-    /// All that was found in `source`, by line and with the lines; `None` if nothing was.
-    pub(crate) fn finish(mut self, source: &str) -> Option<Mistakes> {
+    /// Notes what works, but hardly as it was meant.
+    pub(crate) fn add_hint(&mut self, mark: Mark, path: &str, text: String) {
+        if self.hints.len() < KEPT_MAX {
+            let hint = self.found(mark, path, text);
+            self.hints.push(hint);
+        }
+    }
+
+    fn found(&self, Mark { line, column }: Mark, path: &str, text: String) -> Mistake {
+        let (file, path) = (self.file.clone(), path.to_owned());
+        Mistake { file, line, column, path, text, excerpt: Default::default() }
+    }
+
+    /// All mistakes in `source`, or all hints if there is none; by line and with the lines.
+    pub(crate) fn finish(mut self, source: &str) -> Result<Vec<Mistake>, Mistakes> {
         if self.all.is_empty() {
-            return None;
+            excerpts(&mut self.hints, source);
+            return Ok(self.hints);
         }
-        self.all.sort_by_key(|mistake| (mistake.line, mistake.column));
-        let mut lines = (1_usize..).zip(lines(source));
-        let mut current = lines.next();
-        for mistake in &mut self.all {
-            while current.is_some_and(|(number, _)| number < mistake.line) {
-                current = lines.next();
-            }
-            if let Some((_, line)) = current.filter(|(_, line)| line.len() <= LINE_BYTES_MAX) {
-                mistake.excerpt = excerpt(line, mistake.column - 1);
-            }
+        excerpts(&mut self.all, source);
+        Err(Mistakes { all: self.all, more: self.more })
+    }
+}
+
+/// Sorts by line and adds the lines.
+fn excerpts(found: &mut [Mistake], source: &str) {
+    found.sort_by_key(|mistake| (mistake.line, mistake.column));
+    let mut lines = (1_usize..).zip(lines(source));
+    let mut current = lines.next();
+    for mistake in found {
+        while current.is_some_and(|(number, _)| number < mistake.line) {
+            current = lines.next();
         }
-        Some(Mistakes { all: self.all, more: self.more })
+        if let Some((_, line)) = current.filter(|(_, line)| line.len() <= LINE_BYTES_MAX) {
+            mistake.excerpt = excerpt(&without_passwords(line), mistake.column - 1);
+        }
     }
 }
 
@@ -149,6 +168,30 @@ pub(crate) fn shown(text: &str) -> String {
 fn lines(source: &str) -> impl Iterator<Item = &str> {
     let lines = source.trim_start_matches('\u{feff}').split('\n');
     lines.flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
+}
+
+/// The line with a star for every letter of a password in an address: mistakes end up in logs,
+/// and a password may stand right beside one. The columns stay as they are.
+fn without_passwords(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let end = after.find(['"', '\'']).unwrap_or(after.len());
+        let end = after[..end].find(", ").unwrap_or(end);
+        let (address, behind) = after.split_at(end);
+        let (user, host) = address.split_at(address.rfind('@').unwrap_or(0));
+        let (name, password) = user.split_at(user.find(':').map_or(user.len(), |at| at + 1));
+        let query = host.find("password=").map_or(host.len(), |at| at + 9);
+        shown.push_str(name);
+        shown.extend(password.chars().map(|_| '*'));
+        shown.push_str(&host[..query]);
+        shown.extend(host[query..].chars().map(|_| '*'));
+        rest = behind;
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// The part of a line around a column, and where the column is in it. Tabs become spaces and
@@ -181,7 +224,8 @@ mod tests {
 
     #[test]
     fn mistakes_come_by_line_with_a_caret_under_the_place() {
-        let mistakes = findings([(3, 4), (1, 1), (9, 1)]).finish("one\r\ntwo\r\n  three").unwrap();
+        let mistakes =
+            findings([(3, 4), (1, 1), (9, 1)]).finish("one\r\ntwo\r\n  three").unwrap_err();
         expect![[r#"
             a.yaml:1:1: some.path: is wrong
                 one
@@ -195,15 +239,43 @@ mod tests {
 
     #[test]
     fn nothing_found_is_no_mistake() {
-        assert_eq!(findings([]).finish("one"), None);
+        assert_eq!(findings([]).finish("one"), Ok(Vec::new()));
     }
 
     #[test]
     fn very_many_are_counted_not_printed() {
-        let mistakes = findings((1..=1_200).map(|line| (line, 1))).finish("").unwrap();
+        let mistakes = findings((1..=1_200).map(|line| (line, 1))).finish("").unwrap_err();
         assert_eq!(mistakes.count(), 1_200);
         assert_eq!(mistakes.all().len(), 1_000);
         assert_eq!(mistakes.to_string().lines().last(), Some("and 1150 more"));
+    }
+
+    #[test]
+    fn a_hint_is_told_only_where_nothing_is_wrong() {
+        let hint = |mut findings: Findings| {
+            findings.add_hint(Mark { line: 1, column: 1 }, "some.path", "is odd".to_owned());
+            findings.finish("one")
+        };
+        assert_eq!(
+            hint(findings([])).unwrap()[0].to_string(),
+            "a.yaml:1:1: some.path: is odd\n    one\n    ^"
+        );
+        assert_eq!(hint(findings([(1, 1)])).unwrap_err().count(), 1);
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let check = |line, expected| assert_eq!(without_passwords(line), expected);
+        check("url: redis://me:secret@host:1/0", "url: redis://me:******@host:1/0");
+        check("url: redis://:p@ss/w:d@host", "url: redis://:********@host");
+        check("url: 'rediss://:é é@a,b@c' # x@y", "url: 'rediss://:*******@c' # x@y");
+        check("[\"http://a:1\", \"http://u:pw@b\"]", "[\"http://a:1\", \"http://u:**@b\"]");
+        check("{url: redis://u:p@a, ca: b@c}", "{url: redis://u:*@a, ca: b@c}");
+        check(
+            "redis+sentinel://h/m?sentinel_password=ab",
+            "redis+sentinel://h/m?sentinel_password=**",
+        );
+        check("redis://me@host, ://", "redis://me@host, ://");
     }
 
     #[test]

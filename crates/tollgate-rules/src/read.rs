@@ -13,6 +13,7 @@ mod headers;
 pub(crate) mod keys;
 mod limits;
 mod listen;
+mod mode;
 mod on_exceed;
 mod policies;
 mod reader;
@@ -59,11 +60,9 @@ pub fn read(
         let fields = reader.fields(&At::root(&root), &keys::ROOT)?;
         Some(config(&mut reader, &fields))
     });
-    match (findings.finish(text), config) {
-        (None, Some(config)) => Ok(config),
-        (Some(mistakes), _) => Err(mistakes),
-        (None, None) => unreachable!("what cannot be read has left a finding"),
-    }
+    let hints = findings.finish(text)?;
+    let config = config.unwrap_or_else(|| unreachable!("what cannot be read has left a finding"));
+    Ok(Config { hints, ..config })
 }
 
 fn config(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Config {
@@ -79,11 +78,12 @@ fn config(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Config {
         .get("drain")
         .and_then(|at| reader.duration(&at, Duration::ZERO..=Duration::from_secs(3_600)));
     envoy::envoy(reader, fields);
-    let policies = policies::policies(reader, fields);
+    let policies = policies::policies(reader, fields, &store);
     let routes = routes::routes(reader, fields, &policies.places, gateway.path_case_sensitive);
     let rules = RuleSet::new(policies.all, routes, gateway.path_case_sensitive);
     let drain = drain.unwrap_or(DRAIN);
-    Config { listen, store, gateway, client, headers, access_log, workers, drain, rules }
+    let hints = Vec::new();
+    Config { listen, store, gateway, client, headers, access_log, workers, drain, rules, hints }
 }
 
 #[cfg(test)]

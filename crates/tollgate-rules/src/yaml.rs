@@ -245,8 +245,8 @@ mod tests {
         let mut findings = Findings::new("a.yaml");
         let node = parse(text, &mut findings);
         match findings.finish(text) {
-            Some(mistakes) => mistakes.to_string(),
-            None => written(&node.unwrap()),
+            Err(mistakes) => mistakes.to_string(),
+            Ok(_) => written(&node.unwrap()),
         }
     }
 

@@ -41,6 +41,7 @@ pub(crate) const STORE: Section = Section {
         "prefix",
         "timeout",
         "on_failure",
+        "tls",
         "max_keys",
         "max_bytes",
         "at_bound",
@@ -51,9 +52,21 @@ pub(crate) const STORE: Section = Section {
 pub(crate) const ON_FAILURE: Section =
     Section { place: "store.on_failure", keys: &["mode", "share"] };
 
+pub(crate) const TLS: Section = Section { place: "store.tls", keys: &["ca", "cert", "key"] };
+
 pub(crate) const POLICY: Section = Section {
     place: "policies[]",
-    keys: &["id", "limits", "key", "mode", "epsilon", "enforce", "on_exceed", "count_refused"],
+    keys: &[
+        "id",
+        "limits",
+        "key",
+        "mode",
+        "epsilon",
+        "ttl",
+        "enforce",
+        "on_exceed",
+        "count_refused",
+    ],
 };
 
 pub(crate) const LIMIT: Section = Section {
@@ -107,11 +120,12 @@ pub(crate) const HEADERS: Section =
 pub(crate) const ACCESS_LOG: Section = Section { place: "access_log", keys: &["format", "path"] };
 
 #[cfg(test)]
-pub(crate) const ALL: [&Section; 14] = [
+pub(crate) const ALL: [&Section; 15] = [
     &ROOT,
     &LISTEN,
     &STORE,
     &ON_FAILURE,
+    &TLS,
     &POLICY,
     &LIMIT,
     &ON_EXCEED,

@@ -1,14 +1,14 @@
 //! The `policies` section.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use super::{
     fields::{At, Fields},
-    keys, limits,
+    keys, limits, mode,
     on_exceed::on_exceed,
     reader::Reader,
 };
-use crate::{KeyTemplate, Policy, mistake::shown, yaml::Value};
+use crate::{KeyTemplate, Mode, Policy, StoreConfig, mistake::shown, yaml::Value};
 
 /// What was read, and every name that stands there, whether the rest of it could be read or not:
 /// a route that names a policy with a mistake has made none itself.
@@ -19,17 +19,50 @@ pub(super) struct Policies {
     pub(super) places: HashMap<Box<str>, usize>,
 }
 
-pub(super) fn policies(reader: &mut Reader<'_>, root: &Fields<'_>) -> Policies {
+pub(super) fn policies(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    store: &StoreConfig,
+) -> Policies {
     let mut policies = Policies::default();
     let mut lines: HashMap<Box<str>, usize> = HashMap::new();
+    let mut ids = Vec::new();
     for at in reader.items(root, "policies", "policies") {
         let Some(fields) = reader.fields(&at, &keys::POLICY) else { continue };
         let id = id(reader, &fields).filter(|id| is_new(reader, &fields, id, &mut lines));
+        ids.extend(fields.get("id"));
         let policy = policy(reader, &fields, id.unwrap_or_default());
+        if matches!(store, StoreConfig::Redis(_)) {
+            mode::hint(reader, &fields, &policy);
+        }
         policies.places.insert(policy.id.clone(), policies.all.len());
         policies.all.push(policy);
     }
+    if let StoreConfig::Redis(redis) = store {
+        no_shared_keys(reader, &ids, &lines, &redis.prefix);
+    }
     policies
+}
+
+/// Notes policies whose keys in Redis could be another's: the key `b:x` of `a` and the key `x` of
+/// `a:b` have one name there.
+fn no_shared_keys(
+    reader: &mut Reader<'_>,
+    ids: &[At<'_>],
+    lines: &HashMap<Box<str>, usize>,
+    prefix: &str,
+) {
+    for at in ids {
+        let Value::Scalar(id) = &at.node.value else { continue };
+        let shorter = id.match_indices(':').map(|(end, _)| &id[..end]);
+        if let Some((other, line)) = shorter.clone().find_map(|id| lines.get_key_value(id)) {
+            let text = format!(
+                "keys in Redis like {prefix}:{id}:KEY could be those of the policy {other} in line \
+                 {line}, too: rename one so that no : follows {other}"
+            );
+            reader.mistake(at, text);
+        }
+    }
 }
 
 /// Notes a second policy of the same name.
@@ -53,11 +86,14 @@ fn policy(reader: &mut Reader<'_>, fields: &Fields<'_>, id: Box<str>) -> Policy 
     let items = reader.items(fields, "limits", "limits");
     let limits = items.iter().filter_map(|at| limits::limit(reader, at)).collect();
     let key = fields.get("key").and_then(|at| key(reader, &at));
-    mode(reader, fields);
     on_exceed(reader, fields);
+    // A year is longer than any idle key is of interest, and far from where a server's own
+    // reckoning of expiries ends.
+    let range = Duration::from_secs(1)..=Duration::from_secs(366 * 86_400);
+    let ttl = fields.get("ttl").and_then(|at| reader.duration(&at, range));
     let mut flag =
         |key, default| fields.get(key).and_then(|at| reader.flag(&at)).unwrap_or(default);
-    Policy {
+    let policy = Policy {
         index: 0,
         id,
         limits,
@@ -66,7 +102,10 @@ fn policy(reader: &mut Reader<'_>, fields: &Fields<'_>, id: Box<str>) -> Policy 
         enforce: flag("enforce", true),
         // Else a client that keeps trying would never be let in again.
         count_refused: flag("count_refused", false),
-    }
+        mode: Mode::Exact,
+        ttl,
+    };
+    Policy { mode: mode::mode(reader, fields, &policy), ..policy }
 }
 
 fn id(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Box<str>> {
@@ -87,18 +126,4 @@ fn key(reader: &mut Reader<'_>, at: &At<'_>) -> Option<KeyTemplate> {
         return None;
     }
     reader.parsed(at, "a key like \"{ip}\"", KeyTemplate::parse)
-}
-
-/// In memory every decision is exact, so the mode is checked and means nothing more.
-fn mode(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    let leased = match fields.get("mode") {
-        None => Some(false),
-        Some(at) => reader.choice(&at, &[("exact", false), ("leased", true)]),
-    };
-    let Some(at) = fields.get("epsilon") else { return };
-    if leased == Some(false) {
-        reader.mistake(&at, "belongs to mode leased and means nothing here: leave it out");
-    } else {
-        reader.fraction(&at);
-    }
 }

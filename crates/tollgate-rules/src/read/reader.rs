@@ -31,6 +31,11 @@ impl<'f> Reader<'f> {
         self.findings.add(mark, path, text.into());
     }
 
+    /// Notes that a value works, but hardly as it was meant.
+    pub(crate) fn hint(&mut self, at: &At<'_>, text: impl Into<String>) {
+        self.findings.add_hint(at.mark(), &at.path, text.into());
+    }
+
     /// Notes that a setting is known but waits for a later version.
     pub(crate) fn not_yet(&mut self, fields: &Fields<'_>, key: &str, what: &str) {
         let mark = fields.key_mark(key).unwrap_or(fields.mark);

@@ -8,11 +8,11 @@ use super::{
     fields::{At, Fields},
     keys,
     reader::Reader,
-    upstream::{is_host, parse_upstream},
+    upstream::parse_upstream,
 };
 use crate::{
     Route, Upstream,
-    host::bare_host,
+    host::{bare_host, is_host},
     mistake::{Mark, shown},
     path::normal_path,
     suggest::nearest,

@@ -76,16 +76,16 @@ impl Reader<'_> {
         usize::try_from(number).ok()
     }
 
-    /// A number above 0 and up to 1.
-    pub(crate) fn fraction(&mut self, at: &At<'_>) -> Option<f64> {
-        let expected = "a number above 0 and up to 1, like 0.5";
+    /// A part of a whole, in millionths: finer parts are not told apart, so that no setting
+    /// depends on how a machine rounds.
+    pub(crate) fn millionths(&mut self, at: &At<'_>) -> Option<u32> {
+        let expected = "a number from 0.000001 to 1, like 0.5";
         let text = self.text(at, expected)?;
-        let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let value = text.parse().ok().filter(|value| plain && *value > 0.0 && *value <= 1.0);
-        if value.is_none() {
+        let parts = millionths(text).filter(|parts| (1..=MILLION).contains(parts));
+        if parts.is_none() {
             self.wrong_shape(at, expected);
         }
-        value
+        parts
     }
 
     /// A duration.
@@ -127,6 +127,20 @@ impl Reader<'_> {
     }
 }
 
+const MILLION: u32 = 1_000_000;
+
+/// `0.25` as 250,000; digits beyond the sixth are dropped.
+fn millionths(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || text.len() == text.matches('.').count() {
+        return None;
+    }
+    let whole: u32 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let fraction: u32 = format!("{fraction:0<6.6}").parse().ok()?;
+    whole.checked_mul(MILLION)?.checked_add(fraction)
+}
+
 /// `a, b or c`.
 pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
@@ -134,5 +148,32 @@ pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
         Some((last, [])) => (*last).to_owned(),
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_read_digit_by_digit() {
+        for (text, expected) in [
+            ("0.5", Some(500_000)),
+            (".25", Some(250_000)),
+            ("1.", Some(MILLION)),
+            ("1", Some(MILLION)),
+            ("0.01", Some(10_000)),
+            ("0.0000019", Some(1)),
+            ("7.5", Some(7_500_000)),
+            ("4294.967296", None),
+            ("", None),
+            (".", None),
+            ("1e-3", None),
+            ("-0.5", None),
+            ("0.5.5", None),
+            ("0,5", None),
+        ] {
+            assert_eq!(millionths(text), expected, "{text:?}");
+        }
     }
 }

@@ -1,13 +1,11 @@
 //! The `store` section: where levels are kept.
 
-use std::time::Duration;
+mod on_failure;
+mod redis;
+mod remote;
 
-use super::{
-    fields::{At, Fields},
-    keys,
-    reader::Reader,
-};
-use crate::{AtBound, MemoryConfig, StoreConfig, mistake::shown, yaml::Value};
+use super::{fields::Fields, keys, reader::Reader};
+use crate::{AtBound, MemoryConfig, StoreConfig};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -16,8 +14,17 @@ enum Kind {
     Remote,
 }
 
-const MEMORY_ONLY: [&str; 4] = ["max_keys", "max_bytes", "at_bound", "save"];
-const SERVER_ONLY: [&str; 4] = ["url", "prefix", "timeout", "on_failure"];
+/// Who takes which settings: their own words for a mistake.
+const MISPLACED: [(&[&str], &[Kind], &str); 4] = [
+    (&["url", "timeout", "on_failure"], &[Kind::Redis, Kind::Remote], "a redis or remote store"),
+    (&["prefix", "tls"], &[Kind::Redis], "a redis store"),
+    (
+        &["max_keys", "max_bytes", "at_bound"],
+        &[Kind::Memory, Kind::Redis],
+        "a memory or redis store",
+    ),
+    (&["save"], &[Kind::Memory], "the memory store"),
+];
 
 pub(super) fn store(reader: &mut Reader<'_>, root: &Fields<'_>) -> StoreConfig {
     let Some(fields) = reader.section(root, "store", &keys::STORE) else {
@@ -28,26 +35,22 @@ pub(super) fn store(reader: &mut Reader<'_>, root: &Fields<'_>) -> StoreConfig {
         None => Some(Kind::Memory),
         Some(at) => reader.choice(&at, &kinds),
     };
-    let memory = memory(reader, &fields);
-    server(reader, &fields, kind);
-    match kind {
-        Some(Kind::Memory) => misplaced(reader, &fields, &SERVER_ONLY, "a redis or remote store"),
-        Some(Kind::Redis) => {
-            misplaced(reader, &fields, &MEMORY_ONLY, "the memory store");
-            reader.not_yet(&fields, "kind", "the redis store");
-        }
-        Some(Kind::Remote) => {
-            misplaced(reader, &fields, &MEMORY_ONLY, "the memory store");
-            reader.not_yet(&fields, "kind", "the remote store");
-        }
-        None => {}
+    if let Some(kind) = kind {
+        misplaced(reader, &fields, kind);
     }
-    StoreConfig::Memory(memory)
+    let memory = memory(reader, &fields);
+    let redis = redis::redis(reader, &fields, kind, memory.clone());
+    if kind == Some(Kind::Remote) {
+        remote::remote(reader, &fields);
+    }
+    redis.map_or(StoreConfig::Memory(memory), StoreConfig::Redis)
 }
 
-fn misplaced(reader: &mut Reader<'_>, fields: &Fields<'_>, keys: &[&str], owner: &str) {
-    for at in keys.iter().filter_map(|key| fields.get(key)) {
-        reader.mistake(&at, format!("belongs to {owner} and means nothing here: leave it out"));
+fn misplaced(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: Kind) {
+    for (keys, _, owner) in MISPLACED.iter().filter(|(_, kinds, _)| !kinds.contains(&kind)) {
+        for at in keys.iter().filter_map(|key| fields.get(key)) {
+            reader.mistake(&at, format!("belongs to {owner} and means nothing here: leave it out"));
+        }
     }
 }
 
@@ -65,68 +68,5 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>) -> MemoryConfig {
         max_bytes: max_bytes.or(default.max_bytes.filter(|_| max_keys.is_none())),
         at_bound: at_bound.unwrap_or(default.at_bound),
         save: fields.get("save").and_then(|at| reader.file(&at)),
-    }
-}
-
-/// Checks what a store in another process needs, though none can be used yet.
-fn server(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: Option<Kind>) {
-    match (kind, fields.get("url")) {
-        (Some(kind @ (Kind::Redis | Kind::Remote)), Some(at)) => url(reader, &at, kind),
-        (Some(Kind::Redis), None) => {
-            reader.required(fields, "url", "url: redis://127.0.0.1:6379");
-        }
-        (Some(Kind::Remote), None) => {
-            reader.required(fields, "url", "url: http://127.0.0.1:8082");
-        }
-        (_, Some(at)) => {
-            reader.text(&at, "an address");
-        }
-        (_, None) => {}
-    }
-    if let Some(at) = fields.get("prefix") {
-        prefix(reader, &at);
-    }
-    if let Some(at) = fields.get("timeout") {
-        reader.duration(&at, Duration::from_millis(1)..=Duration::from_secs(60));
-    }
-    on_failure(reader, fields);
-}
-
-fn url(reader: &mut Reader<'_>, at: &At<'_>, kind: Kind) {
-    let (schemes, like): (&[&str], _) = match kind {
-        Kind::Remote => (&["http://"], "http://HOST:8082"),
-        _ => (
-            &["redis://", "rediss://", "redis+sentinel://", "redis+cluster://"],
-            "redis://HOST:6379, rediss://…, redis+sentinel://H1,H2/MASTER or redis+cluster://H1,H2",
-        ),
-    };
-    let Some(text) = reader.text(at, like) else { return };
-    let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
-    if host.is_none_or(str::is_empty) {
-        // The value may hold a password, so it is not repeated.
-        reader.mistake(at, format!("not the address of such a store: write {like}"));
-    }
-}
-
-fn prefix(reader: &mut Reader<'_>, at: &At<'_>) {
-    let expected = "a word of letters, digits and . _ - : like ratelimit";
-    let Some(text) = reader.text(at, expected) else { return };
-    let ok = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    if text.is_empty() || text.len() > 128 || !text.chars().all(ok) {
-        reader.mistake(at, format!("found {}, expected {expected}", shown(text)));
-    }
-}
-
-fn on_failure(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    let Some(fields) = reader.section(fields, "on_failure", &keys::ON_FAILURE) else { return };
-    let choices = [("local", true), ("allow", false), ("deny", false)];
-    let local = reader
-        .required(&fields, "mode", "mode: local, allow or deny")
-        .and_then(|at| reader.choice(&at, &choices));
-    let Some(at) = fields.get("share") else { return };
-    if local == Some(false) {
-        reader.mistake(&at, "belongs to mode local and means nothing here: leave it out");
-    } else if !matches!(&at.node.value, Value::Scalar(text) if text == "fleet") {
-        reader.fraction(&at);
     }
 }

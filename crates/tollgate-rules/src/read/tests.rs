@@ -7,7 +7,8 @@ use tollgate_core::{Algorithm, Rate, Unit};
 use super::read;
 use crate::{
     AccessLog, AccessLogFormat, AtBound, ClientConfig, Config, ForwardHeader, GatewayConfig,
-    HeaderConfig, MemoryConfig, ResetForm, StoreConfig, Take, UpstreamKind,
+    HeaderConfig, MemoryConfig, Mode, OnFailure, RedisConfig, ResetForm, Share, StoreConfig, Take,
+    TlsFiles, UpstreamKind,
 };
 
 const EVERYTHING: &str = include_str!("../schema/everything.yaml");
@@ -91,7 +92,7 @@ fn every_setting_reaches_the_configuration() {
 #[test]
 fn policies_and_routes_reach_the_rule_set() {
     let rules = good(EVERYTHING).rules;
-    let [orders, deals, unlimited] = rules.policies() else { panic!("{rules:?}") };
+    let [orders, deals, tenants, unlimited] = rules.policies() else { panic!("{rules:?}") };
     assert_eq!(orders.limits[0].capacity(), 15);
     assert_eq!(orders.limits[1].rate(), Some(Rate::per(1_000, Unit::Day)));
     assert!(orders.enforce && !orders.count_refused);
@@ -100,8 +101,14 @@ fn policies_and_routes_reach_the_rule_set() {
     let without_these = [Algorithm::TokenBucket, Algorithm::SlidingWindow];
     let expected = Algorithm::ALL.into_iter().filter(|one| !without_these.contains(one));
     assert_eq!(algorithms, expected.collect::<Vec<_>>());
+    assert_eq!((orders.mode, orders.ttl), (Mode::Exact, None));
+    let ttl = Duration::from_secs(120);
+    assert_eq!(
+        (tenants.mode, tenants.ttl),
+        (Mode::Leased { epsilon_millionths: 50_000 }, Some(ttl))
+    );
     assert!(unlimited.limits.is_empty());
-    assert_eq!(rules.policy("unlimited").map(|policy| policy.index), Some(2));
+    assert_eq!(rules.policy("unlimited").map(|policy| policy.index), Some(3));
     assert!(rules.policy("none").is_none());
 
     let [route] = rules.routes() else { panic!("a draft does not serve: {rules:?}") };
@@ -128,11 +135,71 @@ fn an_empty_text_is_all_defaults() {
     }
 }
 
+#[track_caller]
+fn redis(text: &str) -> RedisConfig {
+    match good(text).store {
+        StoreConfig::Redis(redis) => redis,
+        StoreConfig::Memory(memory) => panic!("{memory:?}"),
+    }
+}
+
+// part of: B1
+#[test]
+fn a_redis_store_has_a_default_for_all_but_its_address() {
+    let redis = redis("store: {kind: redis, url: \"redis://127.0.0.1:6379\"}");
+    assert_eq!(redis.url.reveal(), "redis://127.0.0.1:6379");
+    assert_eq!((&*redis.prefix, redis.timeout), ("ratelimit", Duration::from_millis(50)));
+    assert_eq!(redis.on_failure, OnFailure::Local(Share::Part { millionths: 500_000 }));
+    assert_eq!(redis.tls, TlsFiles::default());
+    assert_eq!(redis.fallback, MemoryConfig::default());
+}
+
+// part of: B1, B6, B7
+#[test]
+fn every_setting_of_a_redis_store_reaches_the_configuration() {
+    let redis = redis(
+        "store: {kind: redis, url: \"rediss://me:${BURST}@h:1/2\", prefix: rl, timeout: 2s, \
+         on_failure: {mode: local, share: fleet}, tls: {ca: a.pem, cert: b.pem, key: c.pem}, \
+         max_keys: 1000, at_bound: refuse}",
+    );
+    assert_eq!(redis.url.reveal(), "rediss://me:15@h:1/2");
+    assert!(!format!("{redis:?}").contains("15"), "the password stays secret: {redis:?}");
+    assert_eq!((&*redis.prefix, redis.timeout), ("rl", Duration::from_secs(2)));
+    assert_eq!(redis.on_failure, OnFailure::Local(Share::Fleet));
+    let [ca, cert, key] = ["a.pem", "b.pem", "c.pem"].map(|name| Some(name.into()));
+    assert_eq!(redis.tls, TlsFiles { ca, cert, key });
+    let fallback = MemoryConfig {
+        max_keys: Some(1_000),
+        max_bytes: None,
+        at_bound: AtBound::Refuse,
+        save: None,
+    };
+    assert_eq!(redis.fallback, fallback);
+}
+
+// part of: B6
+#[test]
+fn what_holds_without_the_store_is_a_choice() {
+    let on_failure = |text: &str| {
+        redis(&format!("store: {{kind: redis, url: redis://h, on_failure: {text}}}")).on_failure
+    };
+    assert_eq!(on_failure("{}"), OnFailure::default());
+    assert_eq!(on_failure("{mode: allow}"), OnFailure::Allow);
+    assert_eq!(on_failure("{mode: deny}"), OnFailure::Deny);
+    let part = |millionths| OnFailure::Local(Share::Part { millionths });
+    assert_eq!(on_failure("{share: 0.25}"), part(250_000));
+    assert_eq!(on_failure("{mode: local, share: 1}"), part(1_000_000));
+}
+
 #[test]
 fn a_bound_on_keys_replaces_the_one_on_bytes() {
-    let bounds = |text| match good(text).store {
+    let bounds = |text: &str| match good(text).store {
         StoreConfig::Memory(memory) => (memory.max_keys, memory.max_bytes),
+        StoreConfig::Redis(redis) => (redis.fallback.max_keys, redis.fallback.max_bytes),
     };
+    let redis = |rest| format!("store: {{kind: redis, url: redis://h, {rest}}}");
+    assert_eq!(bounds(&redis("max_keys: 5")), (Some(5), None));
+    assert_eq!(bounds(&redis("prefix: x")), (None, Some(512 << 20)));
     assert_eq!(bounds("store: {max_keys: 5}"), (Some(5), None));
     assert_eq!(bounds("store: {max_bytes: 1MiB}"), (None, Some(1 << 20)));
     assert_eq!(bounds("store: {max_keys: 5, max_bytes: 1MiB}"), (Some(5), Some(1 << 20)));
@@ -489,22 +556,6 @@ fn mistakes_about_store_and_listeners_are_shown() {
                                                            ^"#]],
     );
     check(
-        "store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}\n",
-        expect![[r#"
-        tollgate.yaml:1:9: store.kind: the redis store is not available yet in this version
-            store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}
-                    ^
-        tollgate.yaml:1:27: store.url: not the address of such a store: write redis://HOST:6379, rediss://…, redis+sentinel://H1,H2/MASTER or redis+cluster://H1,H2
-            store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}
-                                      ^
-        tollgate.yaml:1:59: store.save: belongs to the memory store and means nothing here: leave it out
-            store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}
-                                                                      ^
-        tollgate.yaml:1:95: store.on_failure.share: belongs to mode local and means nothing here: leave it out
-            store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}
-                                                                                                          ^"#]],
-    );
-    check(
         "store: {kind: disk, at_bound: drop, max_bytes: 1KiB}\n",
         expect![[r#"
         tollgate.yaml:1:15: store.kind: found "disk", expected memory, redis or remote
@@ -553,6 +604,135 @@ fn mistakes_about_store_and_listeners_are_shown() {
             envoy: {rules: ./rules}
             ^"#]],
     );
+}
+
+#[test]
+fn mistakes_about_a_redis_store_are_shown_without_its_password() {
+    check(
+        "store: {kind: redis, url: postgres://user:secret@x, save: y, on_failure: {mode: allow, share: 2}}\n",
+        expect![[r#"
+            tollgate.yaml:1:27: store.url: not the address of a Redis: write redis://HOST:6379, rediss://HOST:6379, redis+sentinel://H1,H2/MASTER or redis+cluster://H1,H2
+                store: {kind: redis, url: postgres://user:******@x, save: y, on_failure: {mode: allow, share: 2}}
+                                          ^
+            tollgate.yaml:1:59: store.save: belongs to the memory store and means nothing here: leave it out
+                store: {kind: redis, url: postgres://user:******@x, save: y, on_failure: {mode: allow, share: 2}}
+                                                                          ^
+            tollgate.yaml:1:95: store.on_failure.share: belongs to mode local and means nothing here: leave it out
+                store: {kind: redis, url: postgres://user:******@x, save: y, on_failure: {mode: allow, share: 2}}
+                                                                                                              ^"#]],
+    );
+    check(
+        "store:\n  kind: redis\n  url: \"redis+sentinel://:secret@a,b\"\n  prefix: a b\n  timeout: 2min\n  tls: {key: k}\n",
+        expect![[r#"
+            tollgate.yaml:3:8: store.url: the master's name is missing: write redis+sentinel://H1,H2/MASTER
+                url: "redis+sentinel://:******@a,b"
+                     ^
+            tollgate.yaml:4:11: store.prefix: found "a b", expected a word of letters, digits and . _ - : like ratelimit
+                prefix: a b
+                        ^
+            tollgate.yaml:5:12: store.timeout: found 2min, expected a duration from 1ms to 1min
+                timeout: 2min
+                         ^
+            tollgate.yaml:6:14: store.tls.key: key is of no use without cert: name both
+                tls: {key: k}
+                           ^"#]],
+    );
+    check(
+        "store: {kind: redis, url: redis://h, tls: {ca: a}, on_failure: {mode: local, share: half}}\n",
+        expect![[r#"
+            tollgate.yaml:1:43: store.tls: without TLS these files mean nothing: write rediss:// in url
+                store: {kind: redis, url: redis://h, tls: {ca: a}, on_failure: {mode: local, share: half}}
+                                                          ^
+            tollgate.yaml:1:85: store.on_failure.share: found "half", expected a number from 0.000001 to 1, like 0.5
+                store: {kind: redis, url: redis://h, tls: {ca: a}, on_failure: {mode: local, share: half}}
+                                                                                                    ^"#]],
+    );
+    check(
+        "store: {kind: redis}\n",
+        expect![[r#"
+        tollgate.yaml:1:8: store: url is missing: write url: redis://127.0.0.1:6379
+            store: {kind: redis}
+                   ^"#]],
+    );
+    check(
+        "store: {kind: remote, url: \"redis://h\", prefix: x, max_keys: 5}\n",
+        expect![[r#"
+        tollgate.yaml:1:9: store.kind: the remote store is not available yet in this version
+            store: {kind: remote, url: "redis://h", prefix: x, max_keys: 5}
+                    ^
+        tollgate.yaml:1:28: store.url: not the address of such a store: write http://HOST:8082
+            store: {kind: remote, url: "redis://h", prefix: x, max_keys: 5}
+                                       ^
+        tollgate.yaml:1:49: store.prefix: belongs to a redis store and means nothing here: leave it out
+            store: {kind: remote, url: "redis://h", prefix: x, max_keys: 5}
+                                                            ^
+        tollgate.yaml:1:62: store.max_keys: belongs to a memory or redis store and means nothing here: leave it out
+            store: {kind: remote, url: "redis://h", prefix: x, max_keys: 5}
+                                                                         ^"#]],
+    );
+}
+
+// part of: B3
+#[test]
+fn two_policies_whose_keys_would_be_one_in_redis_are_refused() {
+    let policies = "policies:\n- {id: a:b:c}\n- {id: b}\n- {id: a:b}\n- {id: a-b}\n- {id: a}\n";
+    check(policies, expect!["fine"]);
+    check(
+        &format!("store: {{kind: redis, url: redis://h}}\n{policies}"),
+        expect![[r#"
+        tollgate.yaml:3:8: policies[0].id: keys in Redis like ratelimit:a:b:c:KEY could be those of the policy a in line 7, too: rename one so that no : follows a
+            - {id: a:b:c}
+                   ^
+        tollgate.yaml:5:8: policies[2].id: keys in Redis like ratelimit:a:b:KEY could be those of the policy a in line 7, too: rename one so that no : follows a
+            - {id: a:b}
+                   ^"#]],
+    );
+}
+
+// part of: B10
+#[test]
+fn what_cannot_be_leased_is_refused_with_the_reason() {
+    check(
+        "policies:\n- id: a\n  mode: leased\n  count_refused: true\n  epsilon: 2\n  ttl: 0s\n  limits: [{algorithm: concurrency, limit: 5}]\n",
+        expect![[r#"
+            tollgate.yaml:3:9: policies[0].mode: leased takes ahead what will be spent, and a place in flight is given back instead: write mode: exact for a policy with a concurrency limit
+                mode: leased
+                      ^
+            tollgate.yaml:3:9: policies[0].mode: leased refuses only what the store refused, and count_refused charges the store for every refusal: write mode: exact, or leave out count_refused
+                mode: leased
+                      ^
+            tollgate.yaml:5:12: policies[0].epsilon: found "2", expected a number from 0.000001 to 1, like 0.5
+                epsilon: 2
+                         ^
+            tollgate.yaml:6:8: policies[0].ttl: found 0s, expected a duration from 1s to 366d
+                ttl: 0s
+                     ^"#]],
+    );
+}
+
+// part of: B10
+#[test]
+fn who_asks_for_leases_and_gets_none_is_told() {
+    let hints = |store: &str, rest: &str| {
+        let text = format!("{store}\npolicies:\n- id: a\n  mode: leased\n  {rest}\n");
+        good(&text).hints.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let shared = "store: {kind: redis, url: redis://h}";
+    let small = "limits: [{algorithm: token_bucket, rate: 10/s, burst: 99}]";
+    expect![[r#"
+        tollgate.yaml:4:9: policies[0].mode: epsilon times 99 is less than 1, so nothing can be taken ahead and every decision is made in the store, as in mode exact
+            mode: leased
+                  ^"#]].assert_eq(&hints(shared, small));
+    expect![[r#"
+        tollgate.yaml:4:9: policies[0].mode: several limits are decided at once in the store, so nothing is taken ahead, as in mode exact
+            mode: leased
+                  ^"#]].assert_eq(&hints(
+        shared,
+        "limits: [{algorithm: token_bucket, rate: 1000/s}, {algorithm: sliding_window, rate: 1000/day}]",
+    ));
+    assert_eq!(hints("", small), "", "in memory every mode is exact");
+    assert_eq!(hints(shared, "limits: [{algorithm: token_bucket, rate: 100/s}]"), "");
+    assert_eq!(hints(shared, &format!("epsilon: 0.02\n  {small}")), "");
 }
 
 fn texts() -> impl Strategy<Value = String> {

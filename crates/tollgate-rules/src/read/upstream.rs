@@ -1,6 +1,6 @@
 //! Reading an upstream: `http://HOST:PORT` or `builtin:echo`.
 
-use crate::{Upstream, UpstreamKind, mistake::shown};
+use crate::{Upstream, UpstreamKind, host::host_and_port, mistake::shown};
 
 /// Why a text is no upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,7 @@ pub(super) fn parse_upstream(text: &str) -> Result<Upstream, UpstreamError> {
     if authority.contains('@') {
         return Err(UpstreamError::User);
     }
-    let (host, port) = host_and_port(authority).ok_or_else(shape)?;
+    let (host, port) = host_and_port(authority, 80).ok_or_else(shape)?;
     if !matches!(path, "" | "/") {
         let (found, authority) = (text.to_owned(), authority.to_owned());
         return Err(UpstreamError::Path { found, authority });
@@ -47,36 +47,6 @@ fn builtin(name: &str) -> Option<Upstream> {
     let kind = UpstreamKind::Echo;
     let text: Box<str> = "builtin:echo".into();
     (name == "echo").then(|| Upstream { kind, authority: text.clone(), host: text, port: 0 })
-}
-
-/// Splits an authority; the port of HTTP is 80 where none is given.
-fn host_and_port(authority: &str) -> Option<(String, u16)> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']')?;
-            host.parse::<std::net::Ipv6Addr>().ok()?;
-            (host, if after.is_empty() { None } else { Some(after.strip_prefix(':')?) })
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (is_host(host)?, Some(port)),
-            None => (is_host(authority)?, None),
-        },
-    };
-    let port = match port {
-        None => 80,
-        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port.parse().ok()?,
-        Some(_) => return None,
-    };
-    (port > 0).then(|| (host.to_ascii_lowercase(), port))
-}
-
-/// A name or an IPv4 address. Underscores are no part of a host name, but of many a container's.
-pub(super) fn is_host(host: &str) -> Option<&str> {
-    let ok = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    (host.len() <= 253 && host.split('.').all(ok)).then_some(host)
 }
 
 #[cfg(test)]

@@ -164,7 +164,12 @@ fn what_is_read_validates_and_what_is_refused_does_not() {
         "policies: [{id: a}]",
         "policies: [{id: a, limits: [{algorithm: sliding_log, rate: 5/2 h}]}]",
         "policies: [{id: a, mode: leased, epsilon: 0.05}]",
+        "policies: [{id: a, ttl: 120s}]",
         "store: {max_bytes: 1048576}",
+        "store: {kind: redis, url: redis://127.0.0.1:6379, prefix: ratelimit, timeout: 50ms, on_failure: {mode: local, share: 0.5}}",
+        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {share: fleet}, max_keys: 1000}",
+        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {mode: deny}}",
+        "store: {kind: redis, url: rediss://127.0.0.1, tls: {ca: ca.pem, cert: own.pem, key: own.key}}",
         "headers: {ietf: \"true\"}",
     ] {
         assert!(check(text), "{text}");
@@ -187,7 +192,16 @@ fn what_is_read_validates_and_what_is_refused_does_not() {
         "routes: [{id: x, path: /, upstreams: [builtin:echo]}]",
         "routes: [{id: 550e8400-e29b-41d4-a716-446655440000, path: api, upstreams: [builtin:echo]}]",
         "routes: [{id: 550e8400-e29b-41d4-a716-446655440000, path: /api, upstreams: []}]",
+        "policies: [{id: a, ttl: 120}]",
         "store: {at_bound: drop}",
+        "store: {kind: redis}",
+        "store: {kind: redis, url: http://127.0.0.1}",
+        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {mode: never}}",
+        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {share: half}}",
+        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {share: 0}}",
+        "store: {kind: redis, url: rediss://127.0.0.1, tls: {cert: own.pem}}",
+        "store: {kind: redis, url: redis://127.0.0.1, save: levels.bin}",
+        "store: {url: redis://127.0.0.1}",
         "store: {max_bytes: 64MB}",
         "client: {take: first}",
         "headers: {ietf: yes}",
@@ -201,9 +215,7 @@ fn what_is_not_available_yet_has_its_place_in_the_schema() {
     let validator = validator();
     for text in [
         "listen: {grpc: 127.0.0.1:8081, resp: 127.0.0.1:6380}",
-        "store: {kind: redis, url: redis://127.0.0.1:6379, prefix: ratelimit, timeout: 50ms, on_failure: {mode: local, share: 0.5}}",
         "store: {kind: remote, url: http://127.0.0.1:8082, timeout: 2s, on_failure: {mode: allow}}",
-        "store: {kind: redis, url: redis://127.0.0.1, on_failure: {mode: local, share: fleet}}",
         "policies: [{id: a, on_exceed: {queue: {max_wait: 2s, max_depth: 100}}}]",
         "envoy: {rules: ./rules, shadow_mode: false, quota_mode: false, response_headers: false, count_when_over: true, response_metadata: false}",
     ] {
