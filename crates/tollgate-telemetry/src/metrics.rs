@@ -14,12 +14,20 @@ mod page;
 mod policy_metrics;
 mod route_metrics;
 mod series;
+mod shared_store;
+mod size_histogram;
 
 use std::sync::{Arc, OnceLock};
 
 pub use self::{
-    counter::Counter, histogram::Histogram, page::Exposition, policy_metrics::PolicyMetrics,
-    route_metrics::RouteMetrics, series::SERIES_KEPT,
+    counter::Counter,
+    histogram::Histogram,
+    page::Exposition,
+    policy_metrics::PolicyMetrics,
+    route_metrics::RouteMetrics,
+    series::SERIES_KEPT,
+    shared_store::{SharedStoreMetrics, SharedStoreReadings},
+    size_histogram::SizeHistogram,
 };
 use self::{
     page::{Kind, Page},
@@ -41,7 +49,13 @@ pub struct Metrics {
     /// Lines of the access log that found no room in its queue.
     pub access_log_dropped: Counter,
     store: OnceLock<Box<dyn Fn() -> StoreReadings + Send + Sync>>,
+    shared_store: OnceLock<SharedStore>,
     version: OnceLock<Box<str>>,
+}
+
+struct SharedStore {
+    metrics: Arc<SharedStoreMetrics>,
+    read: OnceLock<Box<dyn Fn() -> SharedStoreReadings + Send + Sync>>,
 }
 
 /// Configurations that were read again, by how it went.
@@ -89,6 +103,30 @@ impl Metrics {
         let _ = self.store.set(Box::new(readings));
     }
 
+    /// The counters of a store that a fleet shares, whose errors are of these kinds; they are on
+    /// the page once [`Metrics::read_shared_store`] has told how to read the rest. Only the first
+    /// call names the kinds.
+    pub fn shared_store(
+        &self,
+        error_kinds: impl IntoIterator<Item = &'static str>,
+    ) -> Arc<SharedStoreMetrics> {
+        let new = || SharedStore {
+            metrics: Arc::new(SharedStoreMetrics::new(error_kinds)),
+            read: OnceLock::new(),
+        };
+        Arc::clone(&self.shared_store.get_or_init(new).metrics)
+    }
+
+    /// Has the shared store read whenever the page is.
+    pub fn read_shared_store(
+        &self,
+        readings: impl Fn() -> SharedStoreReadings + Send + Sync + 'static,
+    ) {
+        if let Some(store) = self.shared_store.get() {
+            let _ = store.read.set(Box::new(readings));
+        }
+    }
+
     /// Shows which version is running.
     pub fn set_version(&self, version: &str) {
         let _ = self.version.set(version.into());
@@ -100,6 +138,7 @@ impl Metrics {
         self.write_requests(&mut page);
         self.write_durations(&mut page);
         self.write_store(&mut page);
+        self.write_shared_store(&mut page);
         self.write_process(&mut page);
         page.finish()
     }
@@ -159,6 +198,13 @@ impl Metrics {
         let help = "New keys turned away because the memory for keys was full.";
         page.family("ratelimit_store_refused", Kind::Counter, help);
         page.sample(&[], readings.refused);
+    }
+
+    fn write_shared_store(&self, page: &mut Page) {
+        let store = self.shared_store.get();
+        if let Some((store, read)) = store.and_then(|store| Some((store, store.read.get()?))) {
+            store.metrics.write(page, &read());
+        }
     }
 
     fn write_process(&self, page: &mut Page) {
