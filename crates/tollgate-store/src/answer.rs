@@ -18,10 +18,25 @@ pub enum Answer<'a, T> {
     Waiting(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
 }
 
-impl<T> Answer<'_, T> {
+impl<'a, T> Answer<'a, T> {
     /// An answer that is there.
     pub const fn ready(value: T) -> Self {
         Self::Ready(Some(Ok(value)))
+    }
+
+    /// The same with something done on its arrival: at once and without an allocation where it is
+    /// there already.
+    pub(crate) fn then<U>(
+        self,
+        arrived: impl FnOnce(Result<T, StoreError>) -> Result<U, StoreError> + Send + 'a,
+    ) -> Answer<'a, U>
+    where
+        T: 'a,
+    {
+        match self {
+            Self::Ready(answer) => Answer::Ready(answer.map(arrived)),
+            Self::Waiting(answer) => Answer::Waiting(Box::pin(async { arrived(answer.await) })),
+        }
     }
 }
 

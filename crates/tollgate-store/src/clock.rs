@@ -1,9 +1,14 @@
-//! The machine's clock.
+//! The machine's clock, and the clock of a store elsewhere.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use rustix::time::{ClockId, clock_gettime};
 use tollgate_core::{Clock, Time};
+
+use crate::Store;
 
 /// The wall clock as it was at the start, carried on by the monotonic one.
 ///
@@ -36,5 +41,16 @@ fn monotonic_micros() -> u64 {
 impl Clock for SystemClock {
     fn now(&self) -> Time {
         Time::from_micros(self.offset_micros + monotonic_micros())
+    }
+}
+
+/// The time of a store, as near as this process knows it: what decides in the store's place should
+/// count the same windows as the store, and as every other node.
+#[derive(Debug)]
+pub struct StoreClock<S>(pub Arc<S>);
+
+impl<S: Store> Clock for StoreClock<S> {
+    fn now(&self) -> Time {
+        self.0.now()
     }
 }

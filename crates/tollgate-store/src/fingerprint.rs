@@ -49,6 +49,13 @@ impl Seed {
     }
 }
 
+impl Seed {
+    /// A key in 128 bits, where it is not kept.
+    pub(crate) fn wide(&self, key: &[u8]) -> u128 {
+        self.0.hash(key).as_u128()
+    }
+}
+
 impl Fingerprint {
     /// The shard of all limits of this key.
     pub(crate) fn shard(self, bits: u32) -> usize {

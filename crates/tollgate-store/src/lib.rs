@@ -5,21 +5,27 @@
 
 mod answer;
 mod clock;
+mod denials;
+mod fallback;
 mod fingerprint;
 mod health;
 mod leases;
 mod memory;
 mod named_limit;
+mod share;
 mod slices;
 mod store;
 
 pub use crate::{
     answer::Answer,
-    clock::SystemClock,
+    clock::{StoreClock, SystemClock},
+    denials::Denials,
+    fallback::{Fallback, FallbackStats, Local, Mirrored, OnFailure},
     health::{Condition, Health},
     leases::{LeaseStats, Leases},
     memory::{AtBound, Bound, LoadError, MemoryConfig, MemoryStats, MemoryStore},
     named_limit::{Mode, NamedLimit},
+    share::Share,
     slices::{Draw, Drawn, Holding, Level, Slices},
     store::{Charge, Store, StoreError, Take},
 };

@@ -9,6 +9,7 @@ mod bound;
 mod list;
 mod packed;
 mod saved;
+mod seen;
 mod shard;
 mod table;
 

@@ -135,6 +135,17 @@ impl NamedLimit {
         self.tag
     }
 
+    /// A number for name, numbers and the numbers before: levels under equal ones are the same
+    /// levels, also where a policy was changed to and fro.
+    pub(crate) fn identity(&self) -> u128 {
+        self.past.iter().fold(self.tag, |sum, past| sum.rotate_left(1) ^ past.tag)
+    }
+
+    pub(crate) fn with_past(mut self, past: impl IntoIterator<Item = Past>) -> Self {
+        self.past = past.into_iter().filter(|past| past.tag != self.tag).take(PAST_MAX).collect();
+        self
+    }
+
     pub(crate) fn past(&self) -> &[Past] {
         &self.past
     }

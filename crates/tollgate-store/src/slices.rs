@@ -3,7 +3,7 @@
 //! A slice is debited before it is spent, so a crash loses it and nothing is spent twice. The store
 //! keeps count of what the whole fleet holds, and grants no more than the limit's epsilon allows.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tollgate_core::{Decision, Time};
 
@@ -65,4 +65,22 @@ pub trait Slices: Store {
 
     /// Counts how often the store may have forgotten something, as far as is known.
     fn epoch(&self) -> u64;
+}
+
+impl<S: Slices + ?Sized> Slices for Arc<S> {
+    fn draw<'a>(&'a self, draw: Draw<'a>) -> Answer<'a, Drawn> {
+        (**self).draw(draw)
+    }
+
+    fn put_back<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
+        (**self).put_back(holdings)
+    }
+
+    fn reassert<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
+        (**self).reassert(holdings)
+    }
+
+    fn epoch(&self) -> u64 {
+        (**self).epoch()
+    }
 }

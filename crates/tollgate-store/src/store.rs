@@ -1,5 +1,7 @@
 //! What every store does.
 
+use std::sync::Arc;
+
 use tollgate_core::{Decision, Patience, Time};
 
 use crate::{Answer, NamedLimit};
@@ -60,4 +62,30 @@ pub trait Store: Send + Sync + 'static {
 
     /// The store's time, as near as is known without asking.
     fn now(&self) -> Time;
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision> {
+        (**self).take(take)
+    }
+
+    fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
+        (**self).take_each(takes)
+    }
+
+    fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision> {
+        (**self).refund(charges)
+    }
+
+    fn release<'a>(&'a self, charges: &'a [Charge<'a>], lease: u64) -> Answer<'a, ()> {
+        (**self).release(charges, lease)
+    }
+
+    fn reset<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, ()> {
+        (**self).reset(charges)
+    }
+
+    fn now(&self) -> Time {
+        (**self).now()
+    }
 }

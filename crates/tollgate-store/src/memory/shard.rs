@@ -122,6 +122,24 @@ impl Shard {
         self.find(key, named, now).map_or_else(|_| limit.fresh(), |at| self.lift_at(at, limit))
     }
 
+    /// Whether anything is kept for this key.
+    pub(super) fn knows(&mut self, key: Fingerprint, named: &NamedLimit, now: Time) -> bool {
+        self.find(key, named, now).is_ok()
+    }
+
+    /// Takes a state out for good.
+    pub(super) fn lift_out(
+        &mut self,
+        key: Fingerprint,
+        named: &NamedLimit,
+        now: Time,
+    ) -> Option<State> {
+        let at = self.find(key, named, now).ok()?;
+        let state = self.lift_at(at, named.limit());
+        self.remove(at);
+        Some(state)
+    }
+
     /// Brings a state back.
     pub(super) fn put(&mut self, key: Fingerprint, named: &NamedLimit, state: State, now: Time) {
         let id = key.under(named.tag());

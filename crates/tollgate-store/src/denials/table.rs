@@ -1,0 +1,84 @@
+//! Refusals by request, in bounded memory.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_core::{Decision, Time};
+
+/// Groups of slots under one lock each: many more than cores, so that two rarely want the same.
+const GROUP_BITS: u32 = 9;
+
+/// Slots of a group. In all there are 2^15, for as many clients that keep coming although they are
+/// refused, in some 5 MB; memory is taken as groups are first written to.
+const SLOT_BITS: u32 = 6;
+
+/// Counters of what was given back: one refund drops the refusals of one key in 65,536.
+const GENERATION_BITS: u32 = 16;
+
+/// One refusal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Denial {
+    /// Of which request.
+    pub(super) id: u128,
+    /// How often something had been given back to its keys when it was asked.
+    pub(super) generation: u64,
+    /// When it was asked, when it was answered, until when it holds: by this process's clock.
+    pub(super) asked: Time,
+    pub(super) answered: Time,
+    pub(super) until: Time,
+    pub(super) decision: Decision,
+}
+
+type Group = Mutex<Box<[Option<Denial>]>>;
+
+pub(super) struct Table {
+    groups: Box<[Group]>,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self { groups: (0..1_u32 << GROUP_BITS).map(|_| Group::default()).collect() }
+    }
+
+    pub(super) fn find(&self, id: u128) -> Option<Denial> {
+        let (group, slot) = place(id);
+        let group = self.groups[group].lock();
+        group.get(slot).copied().flatten().filter(|denial| denial.id == id)
+    }
+
+    pub(super) fn put(&self, denial: Denial) {
+        let (group, slot) = place(denial.id);
+        let mut group = self.groups[group].lock();
+        if group.is_empty() {
+            *group = vec![None; 1 << SLOT_BITS].into();
+        }
+        group[slot] = Some(denial);
+    }
+}
+
+fn place(id: u128) -> (usize, usize) {
+    (top_bits(id, GROUP_BITS), top_bits(id << GROUP_BITS, SLOT_BITS))
+}
+
+fn top_bits(number: u128, bits: u32) -> usize {
+    usize::try_from(number >> (128 - bits)).unwrap_or(0)
+}
+
+/// For each key, with others, how often something was given back to it.
+pub(super) struct Generations {
+    counts: Box<[AtomicU32]>,
+}
+
+impl Generations {
+    pub(super) fn new() -> Self {
+        Self { counts: (0..1_u32 << GENERATION_BITS).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    pub(super) fn of(&self, key: u128) -> u64 {
+        u64::from(self.counts[top_bits(key, GENERATION_BITS)].load(Ordering::Acquire))
+    }
+
+    pub(super) fn bump(&self, key: u128) {
+        self.counts[top_bits(key, GENERATION_BITS)].fetch_add(1, Ordering::AcqRel);
+    }
+}
