@@ -18,12 +18,8 @@ enum Kind {
 const MISPLACED: [(&[&str], &[Kind], &str); 4] = [
     (&["url", "timeout", "on_failure"], &[Kind::Redis, Kind::Remote], "a redis or remote store"),
     (&["prefix", "tls"], &[Kind::Redis], "a redis store"),
-    (
-        &["max_keys", "max_bytes", "at_bound"],
-        &[Kind::Memory, Kind::Redis],
-        "a memory or redis store",
-    ),
-    (&["save"], &[Kind::Memory], "the memory store"),
+    (&["max_keys", "max_bytes"], &[Kind::Memory, Kind::Redis], "a memory or redis store"),
+    (&["at_bound", "save"], &[Kind::Memory], "the memory store"),
 ];
 
 pub(super) fn store(reader: &mut Reader<'_>, root: &Fields<'_>) -> StoreConfig {

@@ -160,7 +160,7 @@ fn every_setting_of_a_redis_store_reaches_the_configuration() {
     let redis = redis(
         "store: {kind: redis, url: \"rediss://me:${BURST}@h:1/2\", prefix: rl, timeout: 2s, \
          on_failure: {mode: local, share: fleet}, tls: {ca: a.pem, cert: b.pem, key: c.pem}, \
-         max_keys: 1000, at_bound: refuse}",
+         max_keys: 1000}",
     );
     assert_eq!(redis.url.reveal(), "rediss://me:15@h:1/2");
     assert!(!format!("{redis:?}").contains("15"), "the password stays secret: {redis:?}");
@@ -171,7 +171,7 @@ fn every_setting_of_a_redis_store_reaches_the_configuration() {
     let fallback = MemoryConfig {
         max_keys: Some(1_000),
         max_bytes: None,
-        at_bound: AtBound::Refuse,
+        at_bound: AtBound::Evict,
         save: None,
     };
     assert_eq!(redis.fallback, fallback);

@@ -11,7 +11,7 @@ use super::{
     Kind,
     on_failure::on_failure,
 };
-use crate::{MemoryConfig, RedisConfig, RedisUrl, TlsFiles, mistake::shown};
+use crate::{AtBound, MemoryConfig, RedisConfig, RedisUrl, TlsFiles, mistake::shown};
 
 /// What the section says of a Redis; `None` if it is of another kind or has no address.
 ///
@@ -39,7 +39,8 @@ pub(super) fn redis(
         timeout: timeout.unwrap_or(RedisConfig::TIMEOUT),
         on_failure,
         tls,
-        fallback: MemoryConfig { save: None, ..fallback },
+        // A node that may be on its own soon must be able to note whatever it hears of.
+        fallback: MemoryConfig { at_bound: AtBound::Evict, save: None, ..fallback },
     })
 }
 
