@@ -2,19 +2,22 @@
 //!
 //! For limits: [`ManualClock`], slow obvious [`models`], the [`contract`] that every store keeps,
 //! and the [`history`] checker. For other programs on loopback: [`process`], [`servers`],
-//! [`ports`], [`wait`]. For talking to them: [`http_client`] byte by byte, [`load`] in great
-//! numbers. For measuring: [`cpu`], [`stopwatch`].
+//! [`ports`], [`wait`], and a [`faulty_link`] in front of any of them. For talking to them:
+//! [`http_client`] and [`resp_client`] byte by byte, [`load`] in great numbers. For measuring:
+//! [`cpu`], [`stopwatch`].
 #![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
 mod clock;
 pub mod contract;
 pub mod cpu;
+pub mod faulty_link;
 pub mod history;
 pub mod http_client;
 pub mod load;
 pub mod models;
 pub mod ports;
 pub mod process;
+pub mod resp_client;
 pub mod response;
 pub mod servers;
 pub mod stopwatch;

@@ -127,6 +127,21 @@ impl Process {
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
+    /// Ends it and what it started, as `kill -9` does, and waits until it is gone.
+    pub fn kill(&mut self) {
+        // Looked up first: orphans can no longer be told from strangers. The parent goes first,
+        // or it would replace its children. All this fails only for what is gone already.
+        let orphans = match self.child.try_wait() {
+            Ok(None) => descendants(self.id()).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for pid in orphans.into_iter().filter_map(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
     /// How it ended, once its last words have been read too.
     fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten()?;
@@ -146,14 +161,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Looked up first: orphans can no longer be told from strangers. The parent goes first,
-        // or it would replace its children. All this fails only for what is gone already.
-        let orphans = descendants(self.id()).unwrap_or_default();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for pid in orphans.into_iter().filter_map(pid) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        self.kill();
     }
 }
 

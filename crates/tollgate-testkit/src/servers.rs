@@ -9,17 +9,32 @@ mod envoy;
 mod haproxy;
 mod nginx;
 mod redis;
+mod redis_cluster;
+mod redis_sentinel;
+mod tls_files;
 mod tollgate;
 
-pub use self::{envoy::envoy, haproxy::haproxy, nginx::nginx, redis::redis, tollgate::tollgate};
+pub use self::{
+    envoy::envoy,
+    haproxy::haproxy,
+    nginx::nginx,
+    redis::{Redis, RedisOptions, redis},
+    redis_cluster::{RedisCluster, SlotMove},
+    redis_sentinel::RedisSentinel,
+    tls_files::TlsFiles,
+    tollgate::tollgate,
+};
 
 use std::{
-    env, fs, io,
+    env,
+    ffi::{OsStr, OsString},
+    fs, io,
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
 };
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::{
@@ -40,12 +55,44 @@ pub struct Server {
     pub process: Process,
     /// Its configuration and whatever it writes.
     pub folder: TempDir,
+    /// What was started, so that it can be started again.
+    command: Vec<OsString>,
 }
 
 impl Server {
     /// Where it listens first.
     pub fn addr(&self) -> SocketAddr {
         self.addrs[0]
+    }
+
+    /// Stops it in the middle of whatever it does: its sockets stay open and nobody answers.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP).unwrap();
+    }
+
+    /// Lets it go on from where it was frozen.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::CONT).unwrap();
+    }
+
+    /// Ends it as `kill -9` does, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again on the same addresses and in the same folder; ends it before, if it runs.
+    pub fn restart(&mut self) -> Result<(), StartError> {
+        self.restart_without_waiting()?;
+        Ok(wait_until_accepting(&mut self.process, &self.addrs)?)
+    }
+
+    /// The same, without waiting for it to accept connections.
+    pub fn restart_without_waiting(&mut self) -> Result<(), StartError> {
+        self.process.kill();
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        self.process = Process::start(command)?;
+        Ok(())
     }
 }
 
@@ -83,32 +130,67 @@ pub struct Recipe<'a> {
 impl Recipe<'_> {
     /// Starts the server and waits until it accepts connections on every address.
     pub fn start(&self, config: &str) -> Result<Server, StartError> {
+        self.start_prepared(config, |_| Ok(()))
+    }
+
+    /// The same, after `prepare` has put further files into the server's folder.
+    fn start_prepared(
+        &self,
+        config: &str,
+        mut prepare: impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<Server, StartError> {
         let program = find(self.program)?;
-        let mut started = self.attempt(&program, config);
+        let mut started = self.attempt(&program, config, &mut prepare);
         for _ in 1..ATTEMPTS {
             if !started.as_ref().is_err_and(port_was_taken) {
                 break;
             }
-            started = self.attempt(&program, config);
+            started = self.attempt(&program, config, &mut prepare);
         }
         started
     }
 
-    fn attempt(&self, program: &Path, config: &str) -> Result<Server, StartError> {
-        let addrs = free_addrs(self.addrs)?;
+    /// Starts it on these addresses, for servers whose neighbours must know them beforehand.
+    fn start_on(&self, addrs: Vec<SocketAddr>, config: &str) -> Result<Server, StartError> {
+        self.attempt_on(addrs, &find(self.program)?, config, &mut |_| Ok(()))
+    }
+
+    fn attempt(
+        &self,
+        program: &Path,
+        config: &str,
+        prepare: &mut impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<Server, StartError> {
+        self.attempt_on(free_addrs(self.addrs)?, program, config, prepare)
+    }
+
+    fn attempt_on(
+        &self,
+        addrs: Vec<SocketAddr>,
+        program: &Path,
+        config: &str,
+        prepare: &mut impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<Server, StartError> {
         let folder = tempfile::Builder::new().prefix("tollgate-test-").tempdir()?;
         let path = folder.path().join(self.config_name);
         let fill = |text: &str| fill(text, &addrs, folder.path(), &path);
         fs::write(&path, fill(config))?;
+        prepare(folder.path())?;
         let mut command = Command::new(program);
         command.args(self.arguments.iter().map(|argument| fill(argument)));
         if let Some(core) = self.core {
             command = core.pin(&command);
         }
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let words = words.map(OsStr::to_owned).collect();
         let mut process = Process::start(command)?;
-        process.wait_for(PATIENCE, |_| addrs.iter().all(accepts).then_some(()))?;
-        Ok(Server { addrs, process, folder })
+        wait_until_accepting(&mut process, &addrs)?;
+        Ok(Server { addrs, process, folder, command: words })
     }
+}
+
+fn wait_until_accepting(process: &mut Process, addrs: &[SocketAddr]) -> Result<(), ProcessError> {
+    process.wait_for(PATIENCE, |_| addrs.iter().all(accepts).then_some(()))
 }
 
 fn fill(text: &str, addrs: &[SocketAddr], folder: &Path, config: &Path) -> String {

@@ -1,12 +1,9 @@
 //! The servers that tests and benchmarks stand on start from their recipes and answer.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-
 use tollgate_testkit::{
     cpu::{Core, cpu_time},
     http_client::get,
-    servers::{Recipe, StartError, envoy, haproxy, nginx, redis},
+    servers::{Recipe, StartError, envoy, haproxy, nginx},
 };
 
 #[test]
@@ -29,16 +26,6 @@ fn haproxy_answers() {
 fn envoy_answers() {
     let server = envoy(include_str!("envoy.yaml"), None).unwrap();
     assert_eq!(get(server.addr(), "/").unwrap().text(), "hello");
-}
-
-#[test]
-fn redis_answers() {
-    let server = redis().unwrap();
-    let mut stream = TcpStream::connect(server.addr()).unwrap();
-    stream.write_all(b"PING\r\n").unwrap();
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).unwrap();
-    assert_eq!(line, "+PONG\r\n");
 }
 
 #[test]
