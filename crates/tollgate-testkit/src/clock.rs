@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! Clocks in a test's hand.
 
 use std::{
     sync::{
@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use tollgate_core::{Clock, Time};
 
 /// A clock in the test's hand. Clones show the same time.
@@ -42,5 +43,22 @@ impl Default for ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Time {
         Time::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// The time of tokio, which a test pauses and which then jumps from timer to timer.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioClock(Instant);
+
+impl TokioClock {
+    /// Shows the same time as a new [`ManualClock`], and goes on from there.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Time {
+        ManualClock::default().now().after(self.0.elapsed())
     }
 }

@@ -1,7 +1,7 @@
 //! What the tests of Tollgate stand on. Nothing that is shipped depends on it.
 //!
 //! For limits: [`ManualClock`], slow obvious [`models`], the [`contract`] that every store keeps,
-//! and the [`history`] checker. For other programs on loopback: [`process`], [`servers`],
+//! the [`history`] checker, and a [`remote_store`] that fails when told. For other programs on loopback: [`process`], [`servers`],
 //! [`ports`], [`wait`], and a [`faulty_link`] in front of any of them. For talking to them:
 //! [`http_client`] and [`resp_client`] byte by byte, [`load`] in great numbers. For measuring:
 //! [`cpu`], [`stopwatch`].
@@ -17,10 +17,11 @@ pub mod load;
 pub mod models;
 pub mod ports;
 pub mod process;
+pub mod remote_store;
 pub mod resp_client;
 pub mod response;
 pub mod servers;
 pub mod stopwatch;
 pub mod wait;
 
-pub use crate::clock::ManualClock;
+pub use crate::clock::{ManualClock, TokioClock};

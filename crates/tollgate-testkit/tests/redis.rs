@@ -89,6 +89,14 @@ fn a_replica_follows_and_refuses_to_be_written() {
 }
 
 #[test]
+fn an_old_redis_and_valkey_can_be_had() {
+    let old = RedisOptions::oldest().start().unwrap();
+    assert_eq!(old.info("redis_version").unwrap(), "6.2.14");
+    let valkey = RedisOptions::valkey().start().unwrap();
+    assert!(valkey.info("valkey_version").unwrap().starts_with("9."));
+}
+
+#[test]
 fn the_debug_command_can_be_had() {
     let server = RedisOptions::new().debug_commands().start().unwrap();
     assert_eq!(server.ask("DEBUG SLEEP 0"), "OK");

@@ -37,7 +37,7 @@ pub fn redis() -> Result<Redis, StartError> {
 /// What is particular about a Redis.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    program: Option<String>,
+    program: Option<&'static str>,
     password: Option<String>,
     lines: String,
     tls: bool,
@@ -50,11 +50,14 @@ impl RedisOptions {
         Self::default()
     }
 
-    /// Another program that understands the same configuration.
-    #[must_use]
-    pub fn program(mut self, program: &str) -> Self {
-        self.program = Some(program.to_owned());
-        self
+    /// The oldest Redis that must work, 6.2; without TLS.
+    pub fn oldest() -> Self {
+        Self { program: Some("redis-server-6.2"), ..Self::default() }
+    }
+
+    /// Valkey in its place; without TLS.
+    pub fn valkey() -> Self {
+        Self { program: Some("valkey-server"), ..Self::default() }
     }
 
     /// One more line of configuration.
@@ -118,7 +121,7 @@ impl RedisOptions {
     }
 
     pub(super) fn program_name(&self) -> &str {
-        self.program.as_deref().unwrap_or("redis-server")
+        self.program.unwrap_or("redis-server")
     }
 
     pub(super) fn required_password(&self) -> Option<&str> {
