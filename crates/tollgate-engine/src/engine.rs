@@ -23,6 +23,10 @@ pub const KEY_BYTES_MAX: usize = 4_096;
 /// How many policies and limits a request has at most before a decision allocates.
 const INLINE: usize = 4;
 
+/// How soon a caller who waits for a place in flight looks again: where the store is shared, nobody
+/// tells this engine that a place came free at another one.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Takes decisions: rules that can be swapped, on one store.
 pub struct Engine {
     store: Arc<dyn Store>,
@@ -39,6 +43,15 @@ impl Engine {
         let leases = AtomicU64::new(store.now().as_micros());
         let rules = ArcSwap::from_pointee(rules);
         Self { store, rules, queues: Queues::default(), released: Arc::default(), leases }
+    }
+
+    /// Names leases from this number on, one after the other. Where several engines share a store
+    /// each needs numbers of its own: a place may be given back at another than it was taken at.
+    #[must_use]
+    pub fn naming_leases_from(mut self, first: u64) -> Self {
+        // A lease of 0 would be none.
+        self.leases = AtomicU64::new(first.max(1));
+        self
     }
 
     /// The rules in force.
@@ -220,7 +233,7 @@ impl Engine {
                 return Ok((outcome, started.elapsed()));
             };
             tokio::select! {
-                () = tokio::time::sleep(retry) => {}
+                () = tokio::time::sleep(retry.min(LOOK_EVERY)) => {}
                 () = released => {}
             }
         }

@@ -338,3 +338,25 @@ fn a_place_in_flight_is_passed_on_when_it_is_given_back() {
         assert!(decide(&engine, &[0], "ann").await.allowed);
     });
 }
+
+// part of: A6
+#[test]
+fn a_place_that_comes_free_at_another_engine_is_found() {
+    run(async {
+        let clock = Arc::new(TokioClock(Instant::now()));
+        let store = Arc::new(MemoryStore::new(MemoryConfig::default(), clock));
+        let policies = "- id: two\n  limits: [{algorithm: concurrency, limit: 1, lease: 60s}]\n";
+        let node = |first| Engine::new(store.clone(), rules(policies)).naming_leases_from(first);
+        let (here, there) = (node(1), Arc::new(node(1_000)));
+        let mut held = there.check("two", b"ann", 1).await.unwrap();
+        let lease = held.held.take().unwrap().keep();
+        let elsewhere = there.clone();
+        tokio::task::spawn_local(async move {
+            pass(Duration::from_secs(2)).await;
+            elsewhere.release("two", b"ann", lease).await.unwrap();
+        });
+        let acquired = here.acquire("two", b"ann", 1, Duration::from_secs(60)).await.unwrap();
+        assert!(acquired.0.allowed);
+        assert!(acquired.1 < Duration::from_millis(2_051), "{:?}", acquired.1);
+    });
+}
