@@ -126,6 +126,23 @@ impl Bucket {
         (micros * self.tokens + brim.part as u64 - fill.part as u64) / self.period
     }
 
+    /// At which rate tokens flow in, in lowest terms: so many in so many microseconds.
+    pub const fn flow(&self) -> (u64, u64) {
+        (self.tokens, self.period)
+    }
+
+    /// The fill of a bucket that holds `level` at `now`, counted in parts of a token of which a
+    /// period has as many as microseconds. Below zero are tokens that were taken ahead.
+    pub fn fill(&self, now: Time, level: i128) -> Fill {
+        let full = i128::from(self.burst) * i128::from(self.period);
+        let missing = u128::try_from(full - level).unwrap_or(0);
+        let tokens = u128::from(self.tokens.max(1));
+        // The remainder is below `tokens`, a 64-bit number.
+        #[expect(clippy::cast_possible_truncation, reason = "a remainder of a 64-bit division")]
+        let span = Fill { micros: missing / tokens, part: (missing % tokens) as u64 };
+        self.add(Fill::at(now), span)
+    }
+
     pub(crate) const fn burst(&self) -> u64 {
         self.burst
     }
@@ -301,4 +318,32 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     if a == 0 { 1 } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unit;
+
+    #[track_caller]
+    fn check(rate: Rate, burst: u64, cost: u64) {
+        let bucket = Bucket::new(Shape::Tokens, rate, burst);
+        let (now, later) = (Time::from_secs(1), Time::from_micros(1_000_007));
+        let mut fill = Fill::default();
+        bucket.spend(&mut fill, Ask { now, cost, patience: crate::Patience::None, lease: 0 });
+        let (tokens, period) = bucket.flow();
+        let level = i128::from(burst - cost) * i128::from(period);
+        assert_eq!(bucket.fill(now, level), fill);
+        assert_eq!(bucket.fill(later, level + 7 * i128::from(tokens)), fill);
+        let full = i128::from(burst) * i128::from(period);
+        assert_eq!(bucket.fill(now, full), Fill::at(now));
+    }
+
+    #[test]
+    fn a_fill_is_found_again_from_the_level_at_any_instant() {
+        check(Rate::per(10, Unit::Second), 15, 3);
+        check(Rate { count: 7, times: 3, unit: Unit::Hour }, 5, 5);
+        check(Rate::per(1, Unit::Year), 1 << 53, 1 << 52);
+        check(Rate::per(1_000_000_000, Unit::Second), 1 << 53, 1 << 53);
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::{Ask, Time, Verdict, Wait, limit::Meter};
+use crate::{Ask, Glance, Time, Verdict, Wait, limit::Meter};
 
 /// `places` at once, each for at most `lease`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl Concurrency {
         self.places
     }
 
-    pub(crate) const fn lease_micros(&self) -> u64 {
+    /// How long a place is held at most.
+    pub const fn lease_micros(&self) -> u64 {
         self.lease_micros
     }
 
@@ -90,19 +91,20 @@ impl Concurrency {
         at
     }
 
-    fn reset(live: &[Lease], now: Time) -> Duration {
-        live.last().map_or(Duration::ZERO, |lease| lease.until.since(now))
-    }
-}
-
-impl Meter for Concurrency {
-    type State = Leases;
-
-    fn check(&self, leases: &Leases, ask: Ask) -> Verdict {
+    /// What `ask` sees of the leases.
+    pub(crate) fn glance(&self, leases: &Leases, ask: Ask) -> Glance {
         let live = leases.live(ask.now);
-        let held: u64 = live.iter().map(|lease| lease.places).sum();
-        let remaining = self.places.saturating_sub(held);
-        let reset = Self::reset(live, ask.now);
+        Glance {
+            used: live.iter().map(|lease| lease.places).sum(),
+            turn: self.freed_at(live, ask.now, ask.cost),
+            free: live.last().map_or(Time::ZERO, |lease| lease.until),
+        }
+    }
+
+    /// Whether `ask` passes.
+    pub(crate) fn verdict(&self, glance: Glance, ask: Ask) -> Verdict {
+        let remaining = self.places.saturating_sub(glance.used);
+        let reset = glance.free.since(ask.now);
         if ask.cost > self.places || self.places == 0 {
             return Verdict::never(remaining, reset);
         }
@@ -112,8 +114,15 @@ impl Meter for Concurrency {
             return Verdict::pass(remaining - ask.cost, reset);
         }
         // A place in the future cannot be held: nobody knows when it comes.
-        let retry = self.freed_at(live, ask.now, ask.cost).since(ask.now);
-        Verdict::refuse(remaining, Wait::For(retry), reset)
+        Verdict::refuse(remaining, Wait::For(glance.turn.since(ask.now)), reset)
+    }
+}
+
+impl Meter for Concurrency {
+    type State = Leases;
+
+    fn check(&self, leases: &Leases, ask: Ask) -> Verdict {
+        self.verdict(self.glance(leases, ask), ask)
     }
 
     fn spend(&self, leases: &mut Leases, ask: Ask) {

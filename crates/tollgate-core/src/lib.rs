@@ -15,6 +15,7 @@ mod calendar;
 mod concurrency;
 mod decision;
 mod fixed_window;
+mod glance;
 mod group;
 mod leaky_bucket;
 mod limit;
@@ -34,6 +35,7 @@ pub use crate::{
     concurrency::{Lease, Leases},
     decision::{Decision, Verdict, Wait},
     fixed_window::Tally,
+    glance::Glance,
     group::{Judgement, judge},
     limit::{COST_MAX, Limit, LimitError},
     rate::{Rate, Unit},

@@ -3,9 +3,9 @@
 //! A request counts for one whole window after it: taken at `t`, it is gone at `t + window`.
 //! Callers with patience are written down at the time at which they will go on.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
-use crate::{Ask, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
+use crate::{Ask, Glance, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
 
 /// `count` in any window, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,28 @@ impl SlidingLog {
         }
     }
 
+    /// What `ask` sees of a log.
+    pub(crate) fn glance(&self, log: &Log, ask: Ask) -> Glance {
+        let turn = self.turn(log, ask.now, ask.cost);
+        Glance { used: self.used(log, ask.now), turn, free: self.idle_at(log) }
+    }
+
+    /// Whether `ask` passes.
+    pub(crate) fn verdict(&self, glance: Glance, ask: Ask) -> Verdict {
+        let remaining = self.count().saturating_sub(glance.used);
+        let reset = glance.free.since(ask.now);
+        if ask.cost > self.count() || self.count() == 0 {
+            return Verdict::never(remaining, reset);
+        }
+        let wait = glance.turn.since(ask.now);
+        if wait > ask.patience.longest() {
+            return Verdict::refuse(remaining, Wait::For(wait), reset);
+        }
+        let gone = glance.turn.after(Duration::from_micros(self.rate.period_micros()));
+        let reset = if ask.cost == 0 { reset } else { reset.max(gone.since(ask.now)) };
+        Verdict { wait, ..Verdict::pass(remaining.saturating_sub(ask.cost), reset) }
+    }
+
     fn forget(&self, log: &mut Log, now: Time) {
         let gone = |entry: &mut Entry| self.gone_at(*entry) <= now.as_micros();
         while let Some(entry) = log.entries.pop_front_if(gone) {
@@ -127,19 +149,7 @@ impl Meter for SlidingLog {
     type State = Log;
 
     fn check(&self, log: &Log, ask: Ask) -> Verdict {
-        let remaining = self.count().saturating_sub(self.used(log, ask.now));
-        let reset = self.idle_at(log).since(ask.now);
-        if ask.cost > self.count() || self.count() == 0 {
-            return Verdict::never(remaining, reset);
-        }
-        let turn = self.turn(log, ask.now, ask.cost);
-        let wait = turn.since(ask.now);
-        if wait > ask.patience.longest() {
-            return Verdict::refuse(remaining, Wait::For(wait), reset);
-        }
-        let gone = Time::from_micros(turn.as_micros().saturating_add(self.rate.period_micros()));
-        let reset = if ask.cost == 0 { reset } else { reset.max(gone.since(ask.now)) };
-        Verdict { wait, ..Verdict::pass(remaining.saturating_sub(ask.cost), reset) }
+        self.verdict(self.glance(log, ask), ask)
     }
 
     fn spend(&self, log: &mut Log, ask: Ask) {

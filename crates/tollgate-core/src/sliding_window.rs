@@ -6,9 +6,7 @@
 //! The state is 88 bytes whatever the limit. That is why past sub-windows hold 16 bits: above a
 //! limit of 65,535 they count in larger steps, rounded up when a sub-window ends.
 
-use std::time::Duration;
-
-use crate::{Ask, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
+use crate::{Ask, Glance, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
 
 /// Into how many parts a window is cut: 33 at least, for 97 % of the exact log, and few enough that
 /// a key with all that a store adds to it stays within 128 bytes.
@@ -130,9 +128,37 @@ impl SlidingWindow {
         tallies.count = 0;
     }
 
-    fn reset(&self, tallies: &SubTallies, now: Time) -> Duration {
+    /// From when on nothing that was taken counts.
+    fn free(&self, tallies: &SubTallies, now: Time) -> Time {
         let newest = self.live(tallies, now).filter(|(_, count)| *count > 0).last();
-        newest.map_or(Duration::ZERO, |(part, _)| Time::from_micros(self.gone_at(part)).since(now))
+        newest.map_or(Time::ZERO, |(part, _)| Time::from_micros(self.gone_at(part)))
+    }
+
+    /// What `ask` sees of the sub-windows.
+    pub(crate) fn glance(&self, tallies: &SubTallies, ask: Ask) -> Glance {
+        Glance {
+            used: self.used(tallies, self.at(tallies, ask.now)),
+            turn: self.turn(tallies, ask.now, ask.cost),
+            free: self.free(tallies, ask.now),
+        }
+    }
+
+    /// Whether `ask` passes.
+    pub(crate) fn verdict(&self, glance: Glance, ask: Ask) -> Verdict {
+        let remaining = self.count().saturating_sub(glance.used);
+        let reset = glance.free.since(ask.now);
+        if ask.cost > self.count() || self.count() == 0 {
+            return Verdict::never(remaining, reset);
+        }
+        let wait = glance.turn.since(ask.now);
+        if wait > ask.patience.longest() {
+            return Verdict::refuse(remaining, Wait::For(wait), reset);
+        }
+        if ask.cost == 0 {
+            return Verdict::pass(remaining, reset);
+        }
+        let gone = Time::from_micros(self.gone_at(self.part(glance.turn))).since(ask.now);
+        Verdict { wait, ..Verdict::pass(remaining.saturating_sub(ask.cost), gone) }
     }
 }
 
@@ -140,22 +166,7 @@ impl Meter for SlidingWindow {
     type State = SubTallies;
 
     fn check(&self, tallies: &SubTallies, ask: Ask) -> Verdict {
-        let used = self.used(tallies, self.at(tallies, ask.now));
-        let remaining = self.count().saturating_sub(used);
-        if ask.cost > self.count() || self.count() == 0 {
-            return Verdict::never(remaining, self.reset(tallies, ask.now));
-        }
-        let turn = self.turn(tallies, ask.now, ask.cost);
-        let wait = turn.since(ask.now);
-        if wait > ask.patience.longest() {
-            return Verdict::refuse(remaining, Wait::For(wait), self.reset(tallies, ask.now));
-        }
-        if ask.cost == 0 {
-            return Verdict::pass(remaining, self.reset(tallies, ask.now));
-        }
-        let part = self.part(turn).max(tallies.newest);
-        let gone = Time::from_micros(self.gone_at(part)).since(ask.now);
-        Verdict { wait, ..Verdict::pass(remaining.saturating_sub(ask.cost), gone) }
+        self.verdict(self.glance(tallies, ask), ask)
     }
 
     fn spend(&self, tallies: &mut SubTallies, ask: Ask) {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Ask, Fill, Leases, Limit, Log, Patience, SmallFill, SubTallies, Tally, Time, TwoTallies,
-    Verdict, Wait, concurrency::Concurrency, limit::Meter,
+    Ask, Fill, Glance, Leases, Limit, Log, Patience, SmallFill, SubTallies, Tally, Time,
+    TwoTallies, Verdict, Wait, concurrency::Concurrency, limit::Meter,
 };
 
 /// One key's state. Which variant it is follows from the limit.
@@ -60,8 +60,24 @@ impl Limit {
             return self.check_cost(state, ask);
         }
         let look = self.check_cost(state, ask);
-        let one = self.check_cost(state, Ask { cost: 1, ..ask });
-        Verdict { allowed: one.allowed, retry_after: one.retry_after, wait: Duration::ZERO, ..look }
+        look.answered_as(self.check_cost(state, Ask { cost: 1, ..ask }))
+    }
+
+    /// The same where the state is elsewhere and was glanced at. `None` for limits whose state is
+    /// no more than a glance itself.
+    pub fn check_glance(&self, glance: Glance, ask: Ask) -> Option<Verdict> {
+        let verdict = |ask| {
+            Some(match self {
+                Self::SlidingLog(limit) => limit.verdict(glance, ask),
+                Self::SlidingWindow(limit) => limit.verdict(glance, ask),
+                Self::Concurrency(limit) => limit.verdict(glance, ask),
+                _ => return None,
+            })
+        };
+        if ask.cost > 0 {
+            return verdict(ask);
+        }
+        Some(verdict(ask)?.answered_as(verdict(Ask { cost: 1, ..ask })?))
     }
 
     /// [`Limit::check`] and [`Limit::spend`] in one, for the commonest case: an impatient request to
@@ -153,6 +169,12 @@ impl Limit {
 }
 
 impl Verdict {
+    /// A look's answer: whether and when `one` more would pass.
+    const fn answered_as(self, one: Self) -> Self {
+        let (allowed, retry_after) = (one.allowed, one.retry_after);
+        Self { allowed, retry_after, wait: Duration::ZERO, ..self }
+    }
+
     /// The answer where there is nothing to count by.
     pub const UNLIMITED: Self = Self {
         allowed: true,
@@ -161,4 +183,46 @@ impl Verdict {
         reset_after: Duration::ZERO,
         wait: Duration::ZERO,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rate, Unit};
+
+    #[test]
+    fn a_glance_is_judged_as_the_state_is() {
+        let rate = Rate::per(3, Unit::Minute);
+        let (log, window) = (Limit::sliding_log(rate), Limit::sliding_window(rate));
+        let places = Limit::concurrency(3, Duration::from_secs(9));
+        for limit in [log.unwrap(), window.unwrap(), places.unwrap()] {
+            let mut state = limit.fresh();
+            for (second, cost) in [(1, 1), (9, 0), (15, 2), (16, 1), (17, 0), (70, 3), (71, 4)] {
+                let now = Time::from_secs(second);
+                for patience in [Patience::None, Patience::Micros(50_000_000)] {
+                    let ask = Ask { now, cost, patience, lease: 0 };
+                    // A look is answered as one more would be.
+                    let seen = limit.glance(&state, Ask { cost: cost.max(1), ..ask }).unwrap();
+                    assert_eq!(limit.check_glance(seen, ask), Some(limit.check(&state, ask)));
+                }
+                let ask = Ask { now, cost, patience: Patience::None, lease: 0 };
+                if limit.check(&state, ask).allowed {
+                    limit.spend(&mut state, ask);
+                }
+            }
+        }
+    }
+
+    impl Limit {
+        fn glance(&self, state: &State, ask: Ask) -> Option<Glance> {
+            Some(match (self, state) {
+                (Self::SlidingLog(limit), State::Log(log)) => limit.glance(log, ask),
+                (Self::SlidingWindow(limit), State::SubTallies(tallies)) => {
+                    limit.glance(tallies, ask)
+                }
+                (Self::Concurrency(limit), State::Leases(leases)) => limit.glance(leases, ask),
+                _ => return None,
+            })
+        }
+    }
 }
