@@ -1,0 +1,70 @@
+//! Sending requests on their way, and waiting for what comes of them.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    ErrorKind,
+    base::Base,
+    call::Outcome,
+    fault::Fault,
+    lane::Lane,
+    link::{Waiting, Way},
+    request::Request,
+};
+
+/// What comes of one request.
+pub(crate) struct Pending(oneshot::Receiver<Result<Outcome, Fault>>);
+
+impl Pending {
+    pub(crate) async fn outcome(self) -> Result<Outcome, Fault> {
+        let lost = || Fault::new(ErrorKind::Connection, "the runtime it was asked on has ended");
+        self.0.await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+/// Sends one request and waits. Once it is polled, dropping it does not take the request back.
+pub(crate) async fn one(base: &Arc<Base>, request: Request) -> Result<Outcome, Fault> {
+    let mut sent = many(base, [request]).await;
+    match sent.pop() {
+        Some(pending) => pending.outcome().await,
+        None => Err(Fault::new(ErrorKind::Other, "nothing was asked")),
+    }
+}
+
+/// Sends requests together. Each lies in one slot.
+pub(crate) async fn many(
+    base: &Arc<Base>,
+    requests: impl IntoIterator<Item = Request>,
+) -> SmallVec<[Pending; 1]> {
+    let deadline = Instant::now() + base.timeout();
+    if !*base.looked.borrow() {
+        // Only right after the start, and only where servers have to be found first.
+        let _ = timeout_at(deadline, base.looked.subscribe().wait_for(|looked| *looked)).await;
+    }
+    send(base, requests, deadline)
+}
+
+/// The same, where the servers are known.
+fn send(
+    base: &Arc<Base>,
+    requests: impl IntoIterator<Item = Request>,
+    deadline: Instant,
+) -> SmallVec<[Pending; 1]> {
+    let cluster = base.topology.is_cluster();
+    let mut pending = SmallVec::new();
+    let waiting = requests.into_iter().map(|request| {
+        let (reply, outcome) = oneshot::channel();
+        pending.push(Pending(outcome));
+        let slot = if cluster { request.slots().first().copied() } else { None };
+        Waiting { request, slot: slot.unwrap_or(0), deadline, way: Way::default(), reply }
+    });
+    let waiting: SmallVec<[Waiting; 1]> = waiting.collect();
+    Lane::of_this_thread(base).submit(waiting);
+    pending
+}

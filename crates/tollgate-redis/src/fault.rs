@@ -1,0 +1,163 @@
+//! Why a server gave no answer: a kind to count, and the user's words.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use redis::{RedisError, ServerError};
+use tollgate_store::StoreError;
+
+/// What went wrong, as metrics tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// No connection, or it was lost.
+    Connection,
+    /// No answer in time.
+    Timeout,
+    /// User or password are wrong, or the user may not do this.
+    Denied,
+    /// It is a replica.
+    ReadOnly,
+    /// It has no memory left.
+    OutOfMemory,
+    /// It is still reading its data.
+    Loading,
+    /// The cluster or its master cannot answer now.
+    ClusterDown,
+    /// Too many requests wait already.
+    Overloaded,
+    /// Anything else.
+    Other,
+}
+
+impl ErrorKind {
+    /// Every kind, for those who count by kind.
+    pub const ALL: [Self; 9] = [
+        Self::Connection,
+        Self::Timeout,
+        Self::Denied,
+        Self::ReadOnly,
+        Self::OutOfMemory,
+        Self::Loading,
+        Self::ClusterDown,
+        Self::Overloaded,
+        Self::Other,
+    ];
+
+    /// The kind as a label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Timeout => "timeout",
+            Self::Denied => "denied",
+            Self::ReadOnly => "read_only",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Loading => "loading",
+            Self::ClusterDown => "cluster_down",
+            Self::Overloaded => "overloaded",
+            Self::Other => "other",
+        }
+    }
+}
+
+const NEEDS_LOGIN: &str = "a password is needed";
+
+/// A failure with its cause in the user's words. Many requests of one call share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) kind: ErrorKind,
+    text: Arc<str>,
+}
+
+impl Fault {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<Arc<str>>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    pub(crate) fn timed_out(after: Duration) -> Self {
+        Self::new(ErrorKind::Timeout, format!("timed out after {} ms", after.as_millis()))
+    }
+
+    pub(crate) fn io(error: &io::Error) -> Self {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+                "connection reset".to_owned()
+            }
+            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
+                "connection lost".to_owned()
+            }
+            _ => plain(&error.to_string()),
+        };
+        Self::new(ErrorKind::Connection, text)
+    }
+
+    /// What the client library says of a connection.
+    pub(crate) fn client(error: &RedisError) -> Self {
+        let source = std::error::Error::source(error);
+        match source.and_then(|source| source.downcast_ref::<io::Error>()) {
+            Some(error) => Self::io(error),
+            None if error.is_io_error() => Self::new(ErrorKind::Connection, "connection lost"),
+            None => Self::new(ErrorKind::Other, error.to_string()),
+        }
+    }
+
+    /// What the server says.
+    pub(crate) fn server(error: &ServerError) -> Self {
+        let details = error.details().unwrap_or_default();
+        let kind = kind_of(error.code(), details);
+        let text = match (kind, error.code()) {
+            (ErrorKind::Denied, "WRONGPASS") => "wrong user name or password".to_owned(),
+            (ErrorKind::Denied, "NOAUTH") => NEEDS_LOGIN.to_owned(),
+            (_, "ERR") => details.to_owned(),
+            (_, code) => format!("{code} {details}").trim_end().to_owned(),
+        };
+        Self::new(kind, text)
+    }
+
+    /// The same, with who said so.
+    pub(crate) fn at(&self, who: impl fmt::Display) -> Self {
+        Self::new(self.kind, format!("{who}: {}", self.text))
+    }
+
+    /// Whether nothing at all may be asked before logging in.
+    pub(crate) fn needs_login(&self) -> bool {
+        &*self.text == NEEDS_LOGIN
+    }
+
+    /// Whether there is no use in trying again on the same connection.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.kind == ErrorKind::Connection
+    }
+}
+
+/// By the code, or by the first word a script passes on from the command that failed in it.
+fn kind_of(code: &str, details: &str) -> ErrorKind {
+    match code {
+        "WRONGPASS" | "NOAUTH" | "NOPERM" => ErrorKind::Denied,
+        "READONLY" => ErrorKind::ReadOnly,
+        "OOM" => ErrorKind::OutOfMemory,
+        "LOADING" => ErrorKind::Loading,
+        "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" => ErrorKind::ClusterDown,
+        // Redis before 7 wraps what a command in a script said.
+        _ if details.contains("-OOM") => ErrorKind::OutOfMemory,
+        _ if details.contains("-READONLY") => ErrorKind::ReadOnly,
+        _ if details.contains("invalid password") => ErrorKind::Denied,
+        _ => ErrorKind::Other,
+    }
+}
+
+/// Without the system's number, which says nothing to a user.
+fn plain(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_lowercase()
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        Self::Unavailable(fault.text.as_ref().to_owned())
+    }
+}

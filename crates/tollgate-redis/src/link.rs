@@ -1,0 +1,316 @@
+//! One thread's connection to one server, with its queue.
+//!
+//! Requests share calls without waiting for company: while fewer than two calls are under way a
+//! request goes at once, alone; else it gathers with others until one of the two is back. Two and
+//! not one, so that the server has the next call at hand when it is done with the last.
+//!
+//! A call takes no longer than the time-out of the oldest request in it, connecting included; since
+//! every call that ends is followed by the next at once, nobody in the queue waits longer either. A
+//! call that was given up may still be answered; the library keeps replies in step, and a connection
+//! from before the breaker opened is never used again.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use parking_lot::Mutex;
+use redis::{Cmd, Value};
+use tokio::{
+    runtime::Handle,
+    sync::{oneshot, watch},
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    ErrorKind,
+    base::Base,
+    call::Outcome,
+    dial::Connection,
+    exchange::{self, Answered},
+    fault::Fault,
+    redirect,
+    request::Request,
+    server::Server,
+};
+
+/// More in one call would keep the server from others for too long: 128 take it about half a
+/// millisecond.
+const BATCH_MAX: usize = 128;
+
+/// Calls under way at once.
+const CALLS_MAX: usize = 2;
+
+/// What a node does in a tenth of a second when it is very busy: whoever comes later would time
+/// out anyway.
+const WAITING_MAX: usize = 16_384;
+
+/// A connection and who waits for it.
+pub(crate) struct Link {
+    base: Arc<Base>,
+    pub(crate) server: Arc<Server>,
+    runtime: Handle,
+    queue: Mutex<Queue>,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    calls: usize,
+}
+
+/// The connection, if there is one.
+enum Line {
+    Hung,
+    /// Whoever needs it waits for the same attempt, which outlives any of them.
+    Dialing(Dialing),
+    Live(Live),
+}
+
+type Dialing = watch::Receiver<Option<Result<Live, Fault>>>;
+
+/// A connection and the generation of the breaker that it was made in.
+#[derive(Clone)]
+struct Live {
+    connection: Connection,
+    generation: u64,
+}
+
+/// A request and who waits for its outcome.
+pub(crate) struct Waiting {
+    pub(crate) request: Request,
+    /// The slot of the cluster that it goes to; 0 where there are none.
+    pub(crate) slot: u16,
+    pub(crate) deadline: Instant,
+    pub(crate) way: Way,
+    pub(crate) reply: oneshot::Sender<Result<Outcome, Fault>>,
+}
+
+/// How a request came to this server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Way {
+    /// How often it was sent elsewhere.
+    pub(crate) redirects: u8,
+    /// The slot is just moving here: the server wants to be told that we know.
+    pub(crate) asking: bool,
+    /// The slot is moving: it must not share a call with the keys of others.
+    pub(crate) alone: bool,
+}
+
+impl Link {
+    pub(crate) fn new(base: Arc<Base>, server: Arc<Server>, runtime: Handle) -> Self {
+        let (queue, line) = (Mutex::default(), Mutex::new(Line::Hung));
+        Self { base, server, runtime, queue, line }
+    }
+
+    /// Takes requests on; each is answered by its deadline.
+    pub(crate) fn submit(self: &Arc<Self>, requests: impl IntoIterator<Item = Waiting>) {
+        let begun = self.queue.lock().take_on(requests, &self.base);
+        // Not under the lock: a runtime that is shutting down drops what it is given.
+        for batch in begun.into_iter().flatten() {
+            let caller = Caller { link: Arc::clone(self), batch, sent: false };
+            self.runtime.spawn(caller.run());
+        }
+    }
+
+    /// Whether nobody waits and nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.lock().calls == 0
+    }
+
+    /// Closes the connection once the calls under way are done.
+    pub(crate) fn hang_up(&self) {
+        *self.line.lock() = Line::Hung;
+    }
+
+    /// Asks for anything, whatever the breaker says: for probes and heartbeats.
+    pub(crate) async fn ask(self: &Arc<Self>, command: &Cmd) -> Result<Value, Fault> {
+        let timeout = self.base.timeout();
+        let mut live = self.live().await?;
+        let asked = tokio::time::timeout(timeout, live.connection.ask(command)).await;
+        let asked = asked.unwrap_or_else(|_| Err(Fault::timed_out(timeout)));
+        if asked.is_err() {
+            // A probe must not be fooled by a connection that carries nothing any more.
+            self.hang_up();
+        }
+        asked
+    }
+
+    /// The connection, made now if need be.
+    async fn live(self: &Arc<Self>) -> Result<Live, Fault> {
+        let mut dialing = match self.line() {
+            Ok(live) => return Ok(live),
+            Err(dialing) => dialing,
+        };
+        match dialing.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(dialed)) => dialed.clone(),
+            _ => Err(Fault::new(ErrorKind::Connection, "connection lost")),
+        }
+    }
+
+    /// The connection, or the attempt to get one.
+    fn line(self: &Arc<Self>) -> Result<Live, Dialing> {
+        let mut line = self.line.lock();
+        match &*line {
+            Line::Live(live) if live.is_good(&self.server) => return Ok(live.clone()),
+            Line::Dialing(dialing) if dialing.has_changed().is_ok() => return Err(dialing.clone()),
+            _ => {}
+        }
+        let (done, dialing) = watch::channel(None);
+        *line = Line::Dialing(dialing.clone());
+        drop(line);
+        self.runtime.spawn(Arc::clone(self).dial(done));
+        Err(dialing)
+    }
+
+    async fn dial(self: Arc<Self>, done: watch::Sender<Option<Result<Live, Fault>>>) {
+        let generation = self.server.breaker.generation();
+        let dialed = self.base.connect(&self.server).await;
+        let dialed = dialed.map(|connection| Live { connection, generation });
+        *self.line.lock() = match &dialed {
+            Ok(live) => Line::Live(live.clone()),
+            Err(_) => Line::Hung,
+        };
+        done.send_replace(Some(dialed));
+    }
+}
+
+impl Live {
+    fn is_good(&self, server: &Server) -> bool {
+        self.generation == server.breaker.generation() && !self.connection.is_closed()
+    }
+}
+
+impl Queue {
+    /// Queues what there is room for, and gives the batches that can go at once.
+    fn take_on(
+        &mut self,
+        requests: impl IntoIterator<Item = Waiting>,
+        base: &Base,
+    ) -> [Option<Vec<Waiting>>; CALLS_MAX] {
+        for waiting in requests {
+            if self.waiting.len() < WAITING_MAX {
+                self.waiting.push_back(waiting);
+                continue;
+            }
+            base.observer.failed(ErrorKind::Overloaded);
+            let text = "too many requests wait for it";
+            waiting.answer(Err(Fault::new(ErrorKind::Overloaded, text)));
+        }
+        std::array::from_fn(|_| {
+            let may_go = self.calls < CALLS_MAX && !self.waiting.is_empty();
+            self.calls += usize::from(may_go);
+            may_go.then(|| self.batch())
+        })
+    }
+
+    fn batch(&mut self) -> Vec<Waiting> {
+        let count = self.waiting.len().min(BATCH_MAX);
+        self.waiting.drain(..count).collect()
+    }
+}
+
+impl Waiting {
+    /// Answers whoever waits, if they still do.
+    pub(crate) fn answer(self, outcome: Result<Outcome, Fault>) {
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// Sends batch after batch until nobody waits.
+struct Caller {
+    link: Arc<Link>,
+    batch: Vec<Waiting>,
+    sent: bool,
+}
+
+impl Caller {
+    async fn run(mut self) {
+        loop {
+            self.call().await;
+            let mut queue = self.link.queue.lock();
+            if queue.waiting.is_empty() {
+                queue.calls -= 1;
+                return;
+            }
+            self.batch = queue.batch();
+        }
+    }
+
+    /// One batch, answered or failed.
+    async fn call(&mut self) {
+        let link = Arc::clone(&self.link);
+        if let Some(fault) = link.server.breaker.refusal() {
+            return self.fail(&fault);
+        }
+        // Nearly sorted: only what was sent elsewhere is older than its place in the queue.
+        let Some(deadline) = self.batch.iter().map(|waiting| waiting.deadline).min() else {
+            return;
+        };
+        let generation = link.server.breaker.generation();
+        let began = Instant::now();
+        let asked = timeout_at(deadline, self.ask()).await;
+        self.sent = false;
+        match asked.unwrap_or_else(|_| Err(Fault::timed_out(link.base.timeout()))) {
+            Ok(answered) => self.settle(answered, began, generation),
+            Err(fault) => {
+                link.base.failed(&link.server, &fault, generation);
+                self.fail(&fault);
+            }
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Vec<Answered>, Fault> {
+        let live = self.link.live().await?;
+        self.sent = true;
+        exchange::exchange(live.connection, &self.link.base.scripts, &mut self.batch).await
+    }
+
+    /// Hands everybody what the server said to them.
+    fn settle(&mut self, answered: Vec<Answered>, began: Instant, generation: u64) {
+        let (base, server) = (&self.link.base, &self.link.server);
+        let decisions = self.batch.iter().filter(|waiting| waiting.request.decides()).count();
+        base.observer.round_trip(began.elapsed(), self.batch.len(), decisions);
+        let mut batch = self.batch.drain(..);
+        for answered in answered {
+            let group = batch.by_ref().take(answered.requests);
+            match answered.outcomes {
+                Ok(outcomes) => {
+                    server.breaker.succeed();
+                    group.zip(outcomes).for_each(|(waiting, it)| waiting.answer(Ok(it)));
+                }
+                Err(error) => {
+                    let group = group.collect();
+                    if let Some((group, fault)) = redirect::elsewhere(base, server, group, error) {
+                        base.failed(server, &fault, generation);
+                        group.into_iter().for_each(|waiting| waiting.answer(Err(fault.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, fault: &Fault) {
+        for waiting in self.batch.drain(..) {
+            waiting.answer(Err(fault.clone()));
+        }
+    }
+}
+
+impl Drop for Caller {
+    /// Ordinarily everybody has been answered. If not, the runtime is being shut down: what was not
+    /// sent yet, such as places that are freed by the very tasks that end now, goes another way.
+    fn drop(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let mut queue = self.link.queue.lock();
+        queue.calls -= 1;
+        let mut left: Vec<_> = queue.waiting.drain(..).collect();
+        drop(queue);
+        if !self.sent {
+            left.append(&mut self.batch);
+        }
+        if self.link.runtime.id() != self.link.base.background.id() {
+            self.link.base.background_lane().submit(left);
+        }
+    }
+}
