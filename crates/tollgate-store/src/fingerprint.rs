@@ -17,7 +17,7 @@ pub(crate) struct Fingerprint {
 }
 
 /// A key under one limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Id {
     /// Never 0: that marks an empty slot.
     pub(crate) word: u64,

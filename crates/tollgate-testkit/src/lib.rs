@@ -21,6 +21,7 @@ pub mod remote_store;
 pub mod resp_client;
 pub mod response;
 pub mod servers;
+pub mod slices;
 pub mod stopwatch;
 pub mod wait;
 

@@ -1,0 +1,5 @@
+//! Leases: many nodes on one store, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fleet;
+mod skew;
