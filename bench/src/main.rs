@@ -10,6 +10,7 @@ mod allocation;
 mod bare_table;
 mod check_api;
 mod fill;
+mod fleet;
 mod keyed;
 mod limit_cost;
 mod limiters;
@@ -33,6 +34,10 @@ const BENCHMARKS: &[Benchmark] = &[
     ("refused", refused::compare),
     ("check-api", check_api::compare),
     ("limit-cost", limit_cost::measure),
+    ("redis-exact", fleet::exact),
+    ("redis-leased", fleet::leased),
+    ("redis-latency", fleet::latency),
+    ("redis-bytes", fleet::bytes),
 ];
 
 fn main() -> ExitCode {

@@ -1,0 +1,105 @@
+//! Our side: the store of a node with everything around it, as the program puts it together.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use tollgate_core::{Limit, Rate, Unit};
+use tollgate_redis::{RedisConfig, RedisStore};
+use tollgate_store::{
+    Charge, Denials, Fallback, Leases, Local, MemoryConfig, MemoryStore, Mirrored, Mode,
+    NamedLimit, OnFailure, Share, Store, StoreClock, SystemClock, Take,
+};
+
+use super::{callers::Limiter, pool::Numbers, server::Bench};
+
+/// The identifier of the documentation's example.
+const POLICY: &str = "550e8400-e29b-41d4-a716-446655440000";
+/// So that keys are still there when they are looked at.
+const KEPT: Duration = Duration::from_secs(120);
+/// One per cent, as by default.
+const LEASED: Mode = Mode::Leased { epsilon_millionths: 10_000 };
+/// The time-out of the program would answer pauses of a shared machine by the fallback, which
+/// would then be measured instead.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+type Layers = Fallback<Leases<Denials<Mirrored<Arc<RedisStore>>>>>;
+
+/// A node's store and one limit.
+pub(super) struct Node {
+    store: Layers,
+    limit: NamedLimit,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let alone = self.store.stats().decisions;
+        assert_eq!(alone, 0, "decisions that Redis had no part in must not be measured");
+    }
+}
+
+impl Node {
+    /// A token bucket, every decision of which is made in Redis.
+    pub(super) fn exact(bench: &Bench, numbers: Numbers) -> anyhow::Result<Self> {
+        Self::start(bench, token_bucket(numbers)?, Mode::Exact)
+    }
+
+    /// A token bucket in leased mode.
+    pub(super) fn leased(bench: &Bench, numbers: Numbers) -> anyhow::Result<Self> {
+        Self::start(bench, token_bucket(numbers)?, LEASED)
+    }
+
+    /// A strict window in exact mode.
+    pub(super) fn strict_window(bench: &Bench, limit: u64, unit: Unit) -> anyhow::Result<Self> {
+        Self::start(bench, Limit::sliding_window(Rate::per(limit, unit))?, Mode::Exact)
+    }
+
+    fn start(bench: &Bench, limit: Limit, mode: Mode) -> anyhow::Result<Self> {
+        let url = bench.url().parse().context("the address of Redis")?;
+        let config = RedisConfig { timeout: TIMEOUT, ..RedisConfig::new(url) };
+        let redis = RedisStore::start(config, Arc::new(()))?;
+        bench.runtime.block_on(redis.ready());
+        let clock = Arc::new(SystemClock::start());
+        let time = Arc::new(StoreClock(redis.clone()));
+        let memory = MemoryStore::new(MemoryConfig::default(), time);
+        let local =
+            Arc::new(Local::new(memory, OnFailure::Local(Share::Part { millionths: 500_000 })));
+        let mirrored = Mirrored::new(redis, Arc::clone(&local));
+        let leases = Leases::new(Denials::new(mirrored, clock.clone()), clock);
+        let tended = leases.clone();
+        bench.runtime.spawn(async move { tended.tend().await });
+        let store = Fallback::new(leases, local, TIMEOUT);
+        let limit = NamedLimit::new(POLICY, 0, limit).kept_for(KEPT).in_mode(mode);
+        Ok(Self { store, limit })
+    }
+}
+
+impl Limiter for Node {
+    async fn allows(&self, _: usize, key: &[u8]) -> anyhow::Result<bool> {
+        let charge = [Charge { limit: &self.limit, key, cost: 1 }];
+        Ok(self.store.take(Take::now(&charge)).await?.allowed)
+    }
+}
+
+/// The same limit in this process's memory.
+pub(super) struct InMemory {
+    store: MemoryStore,
+    limit: NamedLimit,
+}
+
+impl InMemory {
+    pub(super) fn new(numbers: Numbers) -> anyhow::Result<Self> {
+        let store = MemoryStore::new(MemoryConfig::default(), Arc::new(SystemClock::start()));
+        Ok(Self { store, limit: NamedLimit::new(POLICY, 0, token_bucket(numbers)?) })
+    }
+}
+
+impl Limiter for InMemory {
+    async fn allows(&self, _: usize, key: &[u8]) -> anyhow::Result<bool> {
+        let charge = [Charge { limit: &self.limit, key, cost: 1 }];
+        Ok(self.store.take(Take::now(&charge)).await?.allowed)
+    }
+}
+
+fn token_bucket(numbers: Numbers) -> anyhow::Result<Limit> {
+    Ok(Limit::token_bucket(Rate::per(numbers.rate, numbers.per), numbers.burst)?)
+}
