@@ -3,12 +3,12 @@
 //! Exit codes: 0 fine, 64 bad usage or configuration, 70 anything else that went wrong.
 
 mod listeners;
-mod memory;
 mod quickstart;
 mod reload;
 mod run;
 mod signals;
 mod source;
+mod stores;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -111,6 +111,9 @@ fn run(config: Option<PathBuf>, log: LogForm) -> ExitCode {
 fn check(config: PathBuf) -> ExitCode {
     match Source::File(config.clone()).read() {
         Ok(read) => {
+            for hint in &read.config.hints {
+                eprintln!("hint: {hint}");
+            }
             let rules = &read.config.rules;
             let (policies, routes) = (rules.policies().len(), rules.routes().len());
             println!("{}: fine ({policies} policies, {routes} published routes)", config.display());

@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tollgate_engine::{Engine, Rules};
-use tollgate_rules::Config;
+use tollgate_rules::{Config, Mistake, StoreConfig};
 use tollgate_telemetry::{AccessLog, Metrics};
 
 use crate::source::Source;
@@ -72,7 +72,8 @@ pub(crate) struct Reload {
     pub(crate) started: Fixed,
 }
 
-/// The parts of a configuration that only a start can change.
+/// The parts of a configuration that only a start can change. Not to be shown: it may hold a
+/// password.
 #[derive(PartialEq)]
 pub(crate) struct Fixed(String);
 
@@ -91,9 +92,20 @@ impl Fixed {
             rules: _,
             hints: _,
         } = config;
+        let url = match store {
+            StoreConfig::Redis(redis) => redis.url.reveal(),
+            StoreConfig::Memory(_) => "",
+        };
         Self(format!(
-            "{listen:?}{store:?}{gateway:?}{client:?}{headers:?}{access_log:?}{workers:?}{drain:?}"
+            "{listen:?}{store:?}{url}{gateway:?}{client:?}{headers:?}{access_log:?}{workers:?}{drain:?}"
         ))
+    }
+}
+
+/// Says what works, but hardly as it was meant.
+pub(crate) fn tell(hints: &[Mistake]) {
+    for hint in hints {
+        tracing::warn!("{hint}");
     }
 }
 
@@ -127,6 +139,7 @@ impl Reload {
     fn apply(&mut self, text: String) {
         match self.source.parse(&text) {
             Ok(config) => {
+                tell(&config.hints);
                 if Fixed::of(&config) != self.started {
                     tracing::warn!(
                         "only policies and routes are changed while running; the rest of the configuration \

@@ -1,4 +1,7 @@
 //! The memory store as configured: made, filled from the last run, tidied, observed, saved.
+//!
+//! With another store behind it, the memory that is kept for the fallback is tidied and observed in
+//! the same way.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,16 +20,15 @@ const TIDY_ROUND: Duration = Duration::from_secs(60);
 const TIDY_EVERY: Duration = Duration::from_millis(100);
 
 /// The store, and where it is kept between runs.
-#[derive(Clone)]
 pub(crate) struct Memory {
-    pub(crate) store: Arc<MemoryStore>,
+    pub(super) store: Arc<MemoryStore>,
     save: Option<PathBuf>,
 }
 
 impl Memory {
     /// Makes the store and fills it from the last run. The limits of that run come along, so that
     /// levels are kept even if the numbers have changed since.
-    pub(crate) fn open(configured: &Configured, clock: SystemClock) -> (Self, Vec<NamedLimit>) {
+    pub(super) fn open(configured: &Configured, clock: SystemClock) -> (Self, Vec<NamedLimit>) {
         let mut store = MemoryStore::new(settings(configured), Arc::new(clock));
         let save = configured.save.clone();
         let saved = save.as_ref().map_or(Ok(Vec::new()), |path| store.load(path));
@@ -48,31 +50,13 @@ impl Memory {
     }
 
     /// Shows the store on the metrics page.
-    pub(crate) fn observe(&self, metrics: &Metrics) {
+    pub(super) fn observe(&self, metrics: &Metrics) {
         let store = self.store.clone();
-        metrics.read_store(move || {
-            let stats = store.stats();
-            let (keys, bytes) = (stats.keys as u64, stats.bytes as u64);
-            StoreReadings { keys, bytes, evicted: stats.evicted, refused: stats.refused }
-        });
-    }
-
-    /// Drops what is idle, a few shards at a time, for ever.
-    pub(crate) async fn tidy(&self) {
-        let rounds = TIDY_ROUND.as_millis() / TIDY_EVERY.as_millis();
-        let shards = self.store.shard_count();
-        let at_a_time = shards.div_ceil(usize::try_from(rounds).unwrap_or(1));
-        let mut turns = (0..shards).cycle();
-        loop {
-            tokio::time::sleep(TIDY_EVERY).await;
-            for turn in turns.by_ref().take(at_a_time) {
-                self.store.tidy(turn);
-            }
-        }
+        metrics.read_store(move || readings(&store));
     }
 
     /// Writes the counters where the next run finds them.
-    pub(crate) fn save(&self, engine: &Engine) -> Result<()> {
+    pub(super) fn save(&self, engine: &Engine) -> Result<()> {
         let Some(path) = &self.save else { return Ok(()) };
         let keys = self.store.save(path, &engine.rules().all_limits());
         let keys = keys.with_context(|| format!("cannot save counters to {}", path.display()))?;
@@ -81,7 +65,28 @@ impl Memory {
     }
 }
 
-fn settings(configured: &Configured) -> MemoryConfig {
+/// What a store tells about itself.
+pub(super) fn readings(store: &MemoryStore) -> StoreReadings {
+    let stats = store.stats();
+    let (keys, bytes) = (stats.keys as u64, stats.bytes as u64);
+    StoreReadings { keys, bytes, evicted: stats.evicted, refused: stats.refused }
+}
+
+/// Drops what is idle, a few shards at a time, for ever.
+pub(super) async fn tidy(store: &MemoryStore) {
+    let rounds = TIDY_ROUND.as_millis() / TIDY_EVERY.as_millis();
+    let shards = store.shard_count();
+    let at_a_time = shards.div_ceil(usize::try_from(rounds).unwrap_or(1));
+    let mut turns = (0..shards).cycle();
+    loop {
+        tokio::time::sleep(TIDY_EVERY).await;
+        for turn in turns.by_ref().take(at_a_time) {
+            store.tidy(turn);
+        }
+    }
+}
+
+pub(super) fn settings(configured: &Configured) -> MemoryConfig {
     let most =
         |bound: Option<u64>| usize::try_from(bound.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     MemoryConfig {
