@@ -19,7 +19,7 @@ pub use self::{
     haproxy::haproxy,
     nginx::nginx,
     redis::{Redis, RedisOptions, redis},
-    redis_cluster::{RedisCluster, SlotMove},
+    redis_cluster::{RedisCluster, SlotMove, slot_of},
     redis_sentinel::RedisSentinel,
     tls_files::TlsFiles,
     tollgate::tollgate,

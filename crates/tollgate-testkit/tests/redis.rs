@@ -6,7 +6,7 @@ use std::{io, process::Command};
 
 use tollgate_testkit::{
     resp_client::{Reply, RespClient},
-    servers::{Redis, RedisCluster, RedisOptions, RedisSentinel, redis},
+    servers::{Redis, RedisCluster, RedisOptions, RedisSentinel, redis, slot_of},
     wait::{PATIENCE, wait_until},
 };
 
@@ -117,7 +117,12 @@ fn sentinels_replace_a_master_on_command_and_by_themselves() {
 #[test]
 fn a_cluster_moves_slots_and_replaces_masters() {
     let mut cluster = RedisCluster::start().unwrap();
-    let slot = cluster.slot_of(b"a");
+    for key in ["a", "ratelimit:p:{ann}", "{}x", "}a{b", ""] {
+        let words = ["CLUSTER", "KEYSLOT", key];
+        let slot = cluster.nodes[0].client().unwrap().command(&words).unwrap();
+        assert_eq!(slot.integer(), i64::from(slot_of(key.as_bytes())), "{key}");
+    }
+    let slot = slot_of(b"a");
     let owner = cluster.owner_of(slot);
     let other = (owner + 1) % 3;
     cluster.nodes[owner].ask("SET a 1");

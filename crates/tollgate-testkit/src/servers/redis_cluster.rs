@@ -14,7 +14,7 @@ use crate::{
 
 const MASTERS: usize = 3;
 const NODES: usize = 2 * MASTERS;
-const SLOTS: usize = 16_384;
+const SLOTS: u16 = 16_384;
 
 /// A running cluster; all of it ends when dropped.
 #[derive(Debug)]
@@ -66,13 +66,6 @@ impl RedisCluster {
         owner.unwrap()
     }
 
-    /// The slot of a key, as Redis computes it.
-    pub fn slot_of(&self, key: &[u8]) -> u16 {
-        let mut client = self.nodes[0].client().unwrap();
-        let reply = client.command(&[b"CLUSTER", b"KEYSLOT".as_slice(), key]).unwrap();
-        u16::try_from(reply.integer()).unwrap()
-    }
-
     /// Makes a replica of the master of `slot` its new master, without a loss; gives the new one.
     pub fn failover(&self, slot: u16) -> usize {
         let old = self.owner_of(slot);
@@ -120,8 +113,8 @@ impl RedisCluster {
             let mut ask = |command: String| client.ask(&command).unwrap().fine();
             ask(format!("CLUSTER SET-CONFIG-EPOCH {}", index + 1));
             if index < MASTERS {
-                let (first, next) = (index * SLOTS / MASTERS, (index + 1) * SLOTS / MASTERS);
-                let slots: Vec<_> = (first..next).map(|slot| slot.to_string()).collect();
+                let own = |slot: &u16| usize::from(*slot) * MASTERS / usize::from(SLOTS) == index;
+                let slots: Vec<_> = (0..SLOTS).filter(own).map(|slot| slot.to_string()).collect();
                 ask(format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
             }
             for other in &self.nodes[index + 1..] {
@@ -155,6 +148,26 @@ impl RedisCluster {
             wait_until(PATIENCE, known).unwrap();
         }
     }
+}
+
+/// The slot of a key: of what stands between the first braces in it, or of all of it.
+pub fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|byte| *byte == b'}')?;
+        Some(&rest[..close]).filter(|tag| !tag.is_empty())
+    });
+    crc16(tag.unwrap_or(key)) % SLOTS
+}
+
+/// CRC-16/XMODEM, bit by bit.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc: u16, _| {
+            let carried = crc << 1;
+            if crc & 0x8000 == 0 { carried } else { carried ^ 0x1021 }
+        })
+    })
 }
 
 /// A slot on its way from one node to another.
