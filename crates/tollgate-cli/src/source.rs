@@ -7,7 +7,7 @@ use std::{
 
 use tollgate_rules::{Config, Mistakes};
 
-use crate::quickstart;
+use crate::{quickstart, stores};
 
 /// A file, or the configuration that is built in.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub(crate) enum ReadError {
     Mistaken(Mistakes),
     /// The file asks for nothing.
     NoListener(String),
+    /// The file names a store that cannot be opened, whoever is there.
+    Store(String, anyhow::Error),
 }
 
 impl fmt::Display for ReadError {
@@ -46,6 +48,7 @@ impl fmt::Display for ReadError {
                 write!(f, "{}: cannot be read: {cause}", path.display())
             }
             Self::Mistaken(mistakes) => mistakes.fmt(f),
+            Self::Store(source, cause) => write!(f, "{source}: store: {cause:#}"),
             Self::NoListener(source) => write!(
                 f,
                 "{source}: opens no listener: name `listen.gateway` or `listen.http`, for example \
@@ -77,6 +80,7 @@ impl Source {
         let env = |name: &str| std::env::var(name).ok();
         let config =
             tollgate_rules::read(&self.to_string(), text, &env).map_err(ReadError::Mistaken)?;
+        stores::check(&config.store).map_err(|cause| ReadError::Store(self.to_string(), cause))?;
         if config.listen.gateway.is_none() && config.listen.http.is_none() {
             return Err(ReadError::NoListener(self.to_string()));
         }

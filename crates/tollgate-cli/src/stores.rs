@@ -14,6 +14,14 @@ use tollgate_telemetry::Metrics;
 
 use self::{memory::Memory, redis::Redis};
 
+/// Whether the store could be opened: reads the files it names, and asks nobody.
+pub(crate) fn check(config: &StoreConfig) -> Result<()> {
+    match config {
+        StoreConfig::Memory(_) => Ok(()),
+        StoreConfig::Redis(config) => redis::check(config),
+    }
+}
+
 /// Where levels are kept, and what there is to do about it.
 pub(crate) enum Stores {
     /// In this process.

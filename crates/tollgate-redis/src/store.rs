@@ -71,6 +71,11 @@ impl RedisStore {
         Ok(Arc::new(Self { base }))
     }
 
+    /// Whether a store could be begun with this: reads the files it names, and asks nobody.
+    pub fn check(config: &RedisConfig) -> Result<(), RedisStartError> {
+        Dialer::new(config).map(drop)
+    }
+
     /// Waits until the store has answered for the first time, which may be never.
     pub async fn ready(&self) {
         // The sender lives as long as this.

@@ -47,8 +47,7 @@ impl Redis {
     ) -> Result<Self> {
         let counted = metrics.shared_store(ErrorKind::ALL.map(ErrorKind::name));
         let observer = Arc::new(Counting(counted));
-        let remote = RedisStore::start(settings(configured)?, observer)
-            .context("the redis store cannot be begun")?;
+        let remote = RedisStore::start(settings(configured)?, observer)?;
         let clock = Arc::new(clock);
         let memory = MemoryStore::new(
             memory::settings(&configured.fallback),
@@ -116,8 +115,13 @@ fn readings(remote: &RedisStore, fallback: &Fallback<Layers>) -> SharedStoreRead
     }
 }
 
+/// Whether a store could be begun.
+pub(super) fn check(configured: &Configured) -> Result<()> {
+    Ok(RedisStore::check(&settings(configured)?)?)
+}
+
 /// Reads the configuration as the store wants it.
-pub(crate) fn settings(configured: &Configured) -> Result<RedisConfig> {
+fn settings(configured: &Configured) -> Result<RedisConfig> {
     let url = configured.url.reveal().parse().context("store.url")?;
     let tollgate_rules::TlsFiles { ca, cert, key } = configured.tls.clone();
     Ok(RedisConfig {
@@ -152,5 +156,44 @@ impl Observer for Counting {
 
     fn failed(&self, kind: ErrorKind) {
         self.0.failed(kind.name());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The address as the store reads it, without its password.
+    fn read(url: &str) -> String {
+        let text = format!("store: {{kind: redis, url: \"{url}\"}}");
+        let config = tollgate_rules::read("a.yaml", &text, &|_| None);
+        let tollgate_rules::StoreConfig::Redis(redis) =
+            config.unwrap_or_else(|mistakes| panic!("{mistakes}")).store
+        else {
+            panic!("{url} is of another store")
+        };
+        assert_eq!(settings(&redis).unwrap().url.tls, redis.url.is_tls());
+        settings(&redis).unwrap().url.to_string()
+    }
+
+    // part of: B1
+    #[test]
+    fn the_store_takes_every_address_that_the_rules_take() {
+        for (url, expected) in [
+            ("redis://127.0.0.1", "redis://127.0.0.1:6379"),
+            ("redis://[::1]:7000/15", "redis://[::1]:7000/15"),
+            ("rediss://me:p%40ss@h:1/", "rediss://h:1"),
+            ("redis://:p@s:s@h", "redis://h:6379"),
+            ("valkeys://h", "rediss://h:6379"),
+            ("redis+sentinel://a,b:1/main/2", "redis+sentinel://a:26379,b:1/main/2"),
+            (
+                "rediss+sentinel://:x@a/m?sentinel_user=u&sentinel_password=%C3%A9",
+                "rediss+sentinel://a:26379/m",
+            ),
+            ("redis+cluster://a,b:1,[::1]:2", "redis+cluster://a:6379,b:1,[::1]:2"),
+            ("redis+cluster://a/0", "redis+cluster://a:6379"),
+        ] {
+            assert_eq!(read(url), expected, "{url}");
+        }
     }
 }
