@@ -88,6 +88,7 @@ impl Shards {
         for line in &self.0 {
             let shard = line.0.lock();
             stats.add(&shard.ledger);
+            stats.keys += shard.slots.len();
             for left in shard.slots.values().map(Slot::left).filter(|left| *left > 0) {
                 stats.slices += 1;
                 stats.held += left;

@@ -4,6 +4,8 @@
 /// otherwise; `drawn` is always the sum of `spent`, `held`, `returned` and `lost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseStats {
+    /// Keys that are watched.
+    pub keys: usize,
     /// Keys of which something is held.
     pub slices: usize,
     /// Held, and not yet spent.
