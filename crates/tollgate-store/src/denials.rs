@@ -142,7 +142,8 @@ impl<F: Fn()> Drop for Forgetting<F> {
 /// requests with one number.
 fn mixed(id: u128, charge: u128, cost: u64) -> u128 {
     const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-    (id.rotate_left(43) ^ charge).wrapping_mul(ODD).wrapping_add(u128::from(cost))
+    let cost = u128::from(cost).wrapping_mul(ODD);
+    (id.rotate_left(43) ^ charge).wrapping_add(cost).wrapping_mul(ODD)
 }
 
 /// A refusal as it is this much later.

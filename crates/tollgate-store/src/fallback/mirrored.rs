@@ -49,7 +49,7 @@ impl<S: Store> Store for Mirrored<S> {
     }
 
     fn release<'a>(&'a self, charges: &'a [Charge<'a>], lease: u64) -> Answer<'a, ()> {
-        self.local.release(charges, lease);
+        // Who decides here in the store's place frees its own places: see `Fallback`.
         self.inner.release(charges, lease)
     }
 

@@ -81,16 +81,43 @@ impl Shard {
 
     fn adopt(&mut self, key: Fingerprint, seen: &NamedLimit, own: &NamedLimit, now: Time) {
         let Some(state) = self.lift_out(key, seen, now) else { return };
-        let Some(carried) = own.limit().carry(seen.limit(), &state, now) else { return };
+        let Some(mut carried) = own.limit().carry(seen.limit(), &state, now) else { return };
+        let level = share_of_level(seen.limit(), &state, own.limit(), now);
+        raise(own.limit(), &mut carried, now, level);
         if !self.knows(key, own, now) {
             return self.put(key, own, carried, now);
         }
-        let level = own.limit().check(&carried, look(now)).remaining;
         let mut state = self.lift(key, own, now);
         lower(own.limit(), &mut state, now, level);
         self.put(key, own, state, now);
     }
 }
+
+/// The level of `state` in proportion, rounded towards used.
+fn share_of_level(seen: &Limit, state: &State, own: &Limit, now: Time) -> u64 {
+    let capacity = seen.capacity();
+    if capacity == 0 {
+        return 0;
+    }
+    let level = seen.check(state, look(now)).remaining.min(capacity);
+    let share = u128::from(level) * u128::from(own.capacity()) / u128::from(capacity);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Brings a state that was carried over up to a level, if it is below: each part of a window was
+/// rounded up, in total no more than one may be. What is used beyond the limit does not show, so it
+/// takes several steps, at most one for each part.
+fn raise(limit: &Limit, state: &mut State, now: Time, level: u64) {
+    for _ in 0..WINDOW_PARTS_MAX {
+        match level.saturating_sub(limit.check(state, look(now)).remaining) {
+            0 => break,
+            below => limit.refund(state, now, below),
+        }
+    }
+}
+
+/// More than any window has.
+const WINDOW_PARTS_MAX: usize = 64;
 
 /// Brings a state down to a level, if it is above.
 fn lower(limit: &Limit, state: &mut State, now: Time, level: u64) {
