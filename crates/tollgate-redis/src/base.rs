@@ -17,7 +17,7 @@ use tollgate_core::Clock;
 use tollgate_store::{Condition, Health};
 
 use crate::{
-    Observer, RedisConfig,
+    ErrorKind, Observer, RedisConfig,
     dial::{Connection, Dialer, within_dialing},
     fault::Fault,
     lane::Lane,
@@ -52,6 +52,8 @@ pub(crate) struct Base {
     /// Whether the store has answered at least once.
     pub(crate) met: watch::Sender<bool>,
     pub(crate) closing: Notify,
+    /// This node has said goodbye to the fleet.
+    pub(crate) left: AtomicBool,
     closed: AtomicBool,
     over: AtomicBool,
     epoch: AtomicU64,
@@ -98,6 +100,7 @@ impl Base {
             topology,
             met: watch::Sender::new(false),
             closing: Notify::new(),
+            left: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
@@ -139,10 +142,13 @@ impl Base {
 
     /// Notes that a call failed; if that opens the breaker, the server is probed from now on.
     pub(crate) fn failed(self: &Arc<Self>, server: &Arc<Server>, fault: &Fault, generation: u64) {
+        use ErrorKind::{ClusterDown, Connection, ReadOnly};
         self.observer.failed(fault.kind);
+        if matches!(fault.kind, Connection | ReadOnly | ClusterDown) {
+            self.look_again.notify_one();
+        }
         if server.breaker.fail(fault, generation) {
             self.assess();
-            self.look_again.notify_one();
             self.background.spawn(probe::until_it_answers(Arc::clone(self), Arc::clone(server)));
         }
     }

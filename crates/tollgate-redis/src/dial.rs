@@ -212,7 +212,7 @@ fn tls(files: &TlsFiles) -> Result<TlsConnector, RedisStartError> {
         }
         // What the system holds and rustls cannot read is nobody's business here.
         None => {
-            drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs))
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

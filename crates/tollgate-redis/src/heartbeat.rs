@@ -43,12 +43,15 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 ";
 
-/// Beats until the store is closed.
+/// Beats until this node leaves the fleet.
 pub(crate) async fn keep_beating(base: Arc<Base>) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        if base.left.load(Ordering::Acquire) {
+            return;
+        }
         for (server, _) in base.topology.servers() {
             // One whose breaker is open is being probed already.
             if server.breaker.refusal().is_some() {
@@ -90,6 +93,9 @@ pub(crate) async fn beat(base: &Arc<Base>, server: &Arc<Server>) -> Result<(), F
 
 /// Says that this node is gone, so that others take over its share at once.
 pub(crate) async fn say_goodbye(base: &Arc<Base>) {
+    if base.left.swap(true, Ordering::AcqRel) {
+        return;
+    }
     let key = key(base);
     let Ok(server) = base.topology.route(slot(key.as_bytes())) else { return };
     if server.breaker.refusal().is_none() {

@@ -288,6 +288,14 @@ impl Caller {
         }
     }
 
+    /// Lets go of those whose time is over: they must not cut short that of the others.
+    fn drop_late(&mut self, now: Instant) {
+        let timeout = self.link.base.timeout();
+        for late in self.batch.extract_if(.., |waiting| waiting.deadline <= now) {
+            late.answer(Err(Fault::timed_out(timeout)));
+        }
+    }
+
     fn fail(&mut self, fault: &Fault) {
         for waiting in self.batch.drain(..) {
             waiting.answer(Err(fault.clone()));

@@ -18,6 +18,7 @@ use crate::{
     call::Outcome,
     dial::Dialer,
     fault::Fault,
+    heartbeat,
     request::Request,
     script::{self, Scripts},
 };
@@ -80,6 +81,15 @@ impl RedisStore {
     pub async fn ready(&self) {
         // The sender lives as long as this.
         let _ = self.base.met.subscribe().wait_for(|met| *met).await;
+    }
+
+    /// Says goodbye to the fleet, so that others take over this node's share at once. The store can
+    /// still be used; dropping it says goodbye too, if the process lives long enough.
+    pub async fn leave(&self) {
+        let base = Arc::clone(&self.base);
+        let leaving = async move { heartbeat::say_goodbye(&base).await };
+        // It fails only with the background thread, which says goodbye when it ends.
+        let _ = self.base.background.spawn(leaving).await;
     }
 
     /// How the store is, for those who wait for a change.
@@ -242,3 +252,6 @@ fn node_id() -> Arc<str> {
     });
     hex.into()
 }
+
+#[cfg(test)]
+mod tests;
