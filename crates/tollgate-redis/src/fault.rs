@@ -107,8 +107,8 @@ impl Fault {
         let text = match (kind, error.code()) {
             (ErrorKind::Denied, "WRONGPASS") => "wrong user name or password".to_owned(),
             (ErrorKind::Denied, "NOAUTH") => NEEDS_LOGIN.to_owned(),
-            (_, "ERR") => details.to_owned(),
-            (_, code) => format!("{code} {details}").trim_end().to_owned(),
+            (_, "ERR") => without_script(details).to_owned(),
+            (_, code) => format!("{code} {}", without_script(details)).trim_end().to_owned(),
         };
         Self::new(kind, text)
     }
@@ -127,6 +127,16 @@ impl Fault {
     pub(crate) fn is_lost(&self) -> bool {
         self.kind == ErrorKind::Connection
     }
+}
+
+/// What a command said, without where in which script: no user wrote it, and it is the same for all.
+fn without_script(details: &str) -> &str {
+    // Redis before 7 puts it in front, later ones behind.
+    let details = match details.starts_with("Error running script") {
+        true => details.rsplit_once(": -").map_or(details, |(_, said)| said),
+        false => details,
+    };
+    details.split_once(" script: ").map_or(details, |(said, _)| said)
 }
 
 /// By the code, or by the first word a script passes on from the command that failed in it.
@@ -159,5 +169,20 @@ impl fmt::Display for Fault {
 impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         Self::Unavailable(fault.text.as_ref().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_spared_the_place_in_the_script() {
+        let check = |details: &str, expected: &str| assert_eq!(without_script(details), expected);
+        let full = "command not allowed when used memory > 'maxmemory'.";
+        check(full, full);
+        check(&format!("{full} script: 629e25, on @user_script:3."), full);
+        let old = "Error running script (call to f_6e): @user_script:3: @user_script: 3: -OOM ";
+        check(&format!("{old}{full}"), &format!("OOM {full}"));
     }
 }
