@@ -1,5 +1,7 @@
 //! From a request to an outcome.
 
+mod batch;
+
 use std::{
     sync::{
         Arc,
@@ -13,9 +15,14 @@ use smallvec::SmallVec;
 use tokio::{sync::Notify, time::Instant};
 use tollgate_core::{Algorithm, COST_MAX, Decision, Patience};
 use tollgate_rules::{Attributes, KeyBuf, Policy};
-use tollgate_store::{Answer, Charge, NamedLimit, Store, Take};
+use tollgate_store::{Answer, Charge, NamedLimit, Store, StoreError, Take};
 
-use crate::{CannotDecide, Held, Outcome, Rules, Shown, lease::start, queue::Queues};
+use self::batch::Batch;
+use crate::{
+    CannotDecide, Held, Outcome, Rules, Shown,
+    place::{Asking, Place},
+    queue::Queues,
+};
 
 /// Longer than any name, token or path worth counting by, and short enough to hash in passing.
 pub const KEY_BYTES_MAX: usize = 4_096;
@@ -90,11 +97,12 @@ impl Engine {
         }
         let lease = self.lease(&asked);
         let held = self.hold(rules, &asked, 1, lease);
-        let mut outcome = self.take_enforced(rules, &asked, 1, lease).await?;
-        for one in asked.iter().filter(|one| !one.policy.enforce) {
-            self.rehearse(rules, one, 1, lease, &mut outcome).await?;
-        }
-        keep_held(&mut outcome, held, &asked);
+        let all_enforced = asked.iter().all(|one| one.policy.enforce);
+        let mut outcome = match all_enforced {
+            true => self.take_all(rules, &asked, 1, lease).await?,
+            false => self.take_mixed(rules, &asked, 1, lease).await?,
+        };
+        keep_held(&mut outcome, held, all_enforced);
         Ok(outcome)
     }
 
@@ -127,32 +135,18 @@ impl Engine {
         self.check_asked(rules, &asked, cost).await
     }
 
-    /// Decides for many keys, each on its own, in one step of the store where all have one plain
-    /// limit. Asks are a policy's place, a key and a cost; outcomes come in the same order.
+    /// Decides for many keys, each on its own, in one step of the store. Asks are a policy's place, a
+    /// key and a cost; outcomes come in the same order.
     pub async fn check_each(
         &self,
         rules: &Arc<Rules>,
         asks: &[(usize, &[u8], u64)],
     ) -> Result<Vec<Outcome>, CannotDecide> {
-        let mut charges = Vec::with_capacity(asks.len());
-        for (policy, key, cost) in asks {
-            check_input(key, *cost)?;
-            charges.extend(
-                lone_limit(rules, *policy).map(|limit| [Charge { limit, key, cost: *cost }]),
-            );
-        }
-        if charges.len() < asks.len() {
-            let mut outcomes = Vec::with_capacity(asks.len());
-            for (policy, key, cost) in asks {
-                outcomes.push(self.check_under(rules, *policy, key, *cost).await?);
-            }
-            return Ok(outcomes);
-        }
-        let takes: Vec<_> = charges.iter().map(|charge| Take::now(charge)).collect();
-        let decisions = self.store.take_each(&takes).await?;
-        let outcomes =
-            decisions.into_iter().zip(asks).map(|(decision, (policy, ..))| lone(*policy, decision));
-        Ok(outcomes.collect())
+        // All of them before any is counted.
+        asks.iter().try_for_each(|(_, key, cost)| check_input(key, *cost))?;
+        let batch = Batch::of(self, rules, asks);
+        let decisions = self.take_several(&batch.takes()).await?;
+        Ok(batch.outcomes(decisions))
     }
 
     /// The short way of the commonest case, one limit that holds no places: nothing is gathered.
@@ -184,13 +178,8 @@ impl Engine {
         let one = std::slice::from_ref(asked);
         let lease = self.lease(one);
         let held = self.hold(rules, one, cost, lease);
-        let mut outcome = self.take_enforced(rules, one, cost, lease).await?;
-        if !asked.policy.enforce {
-            let decision = self.rehearse(rules, asked, cost, lease, &mut outcome).await?;
-            outcome.shown =
-                Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
-        }
-        keep_held(&mut outcome, held, one);
+        let mut outcome = self.take_all(rules, one, cost, lease).await?;
+        keep_held(&mut outcome, held, asked.policy.enforce);
         Ok(outcome)
     }
 
@@ -210,6 +199,8 @@ impl Engine {
             return Ok((self.check_asked(&rules, &asked, cost).await?, Duration::ZERO));
         }
         let asked = std::slice::from_ref(&asked);
+        let (policy, key) = (asked[0].policy.index, asked[0].key.clone());
+        let place = Place { store: self.store.clone(), rules: rules.clone(), policy, key, cost };
         let started = Instant::now();
         loop {
             let left = max_wait.saturating_sub(started.elapsed());
@@ -218,13 +209,11 @@ impl Engine {
             let patience = Patience::Micros(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
             let lease = self.lease(asked);
             let held = self.hold(&rules, asked, cost, lease);
-            let mut outcome = self.take_all(&rules, asked, cost, patience, lease).await?;
-            keep_held(&mut outcome, held, asked);
-            let Some(Shown { decision, .. }) = outcome.shown else {
-                return Ok((outcome, Duration::ZERO));
-            };
-            if outcome.allowed {
-                self.wait_turn(&rules, &asked[0], cost, decision.wait).await;
+            let decision = Asking::new(&place, patience, lease, &self.queues).await?;
+            let mut outcome = outcome_of(asked[0].policy, decision);
+            keep_held(&mut outcome, held, true);
+            if decision.allowed {
+                place.wait(&self.queues, decision.wait).await;
                 return Ok((outcome, started.elapsed()));
             }
             // Only a place in flight can come free sooner than is known.
@@ -248,27 +237,20 @@ impl Engine {
     ) -> Result<Outcome, CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, cost)?;
-        let mut outcome = Outcome::unlimited();
-        let charges = charges(&rules, std::slice::from_ref(&asked), cost);
+        let charges = charges(&rules, [&asked], cost);
         if charges.is_empty() {
-            return Ok(outcome);
+            return Ok(Outcome::unlimited());
         }
         let decision = self.store.refund(&charges).await?;
         self.released.notify_waiters();
-        if asked.policy.enforce {
-            outcome.allowed = decision.allowed;
-        } else if !decision.allowed {
-            outcome.dry_run.push(asked.policy.index);
-        }
-        outcome.shown = Some(Shown { policy: asked.policy.index, limit: decision.shown, decision });
-        Ok(outcome)
+        Ok(outcome_of(asked.policy, decision))
     }
 
     /// Frees the places that were kept under this lease.
     pub async fn release(&self, policy: &str, key: &[u8], lease: u64) -> Result<(), CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, 0)?;
-        self.store.release(&charges(&rules, std::slice::from_ref(&asked), 0), lease).await?;
+        self.store.release(&charges(&rules, [&asked], 0), lease).await?;
         self.released.notify_waiters();
         Ok(())
     }
@@ -281,19 +263,18 @@ impl Engine {
     ) -> Result<Vec<(Algorithm, Decision)>, CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, 0)?;
-        let mut seen = Vec::new();
-        for charge in charges(&rules, std::slice::from_ref(&asked), 0) {
-            let decision = self.store.take(Take::now(&[charge])).await?;
-            seen.push((charge.limit.limit().algorithm(), decision));
-        }
-        Ok(seen)
+        let looks = charges(&rules, [&asked], 0);
+        let takes: Vec<_> = looks.chunks(1).map(Take::now).collect();
+        let decisions = self.take_several(&takes).await?;
+        let algorithms = looks.iter().map(|look| look.limit.limit().algorithm());
+        Ok(algorithms.zip(decisions).collect())
     }
 
     /// Forgets a key of a policy.
     pub async fn reset(&self, policy: &str, key: &[u8]) -> Result<(), CannotDecide> {
         let rules = self.rules.load_full();
         let asked = Self::asked(&rules, policy, key, 0)?;
-        self.store.reset(&charges(&rules, std::slice::from_ref(&asked), 0)).await?;
+        self.store.reset(&charges(&rules, [&asked], 0)).await?;
         self.released.notify_waiters();
         Ok(())
     }
@@ -314,37 +295,69 @@ impl Engine {
         Ok(Asked { policy, key: KeyBuf::from_slice(key) })
     }
 
-    async fn take_enforced(
-        &self,
-        rules: &Arc<Rules>,
-        asked: &[Asked<'_>],
-        cost: u64,
-        lease: u64,
-    ) -> Result<Outcome, CannotDecide> {
-        if asked.iter().all(|one| one.policy.enforce) {
-            return self.take_all(rules, asked, cost, Patience::None, lease).await;
-        }
-        let enforced: SmallVec<[Asked<'_>; INLINE]> =
-            asked.iter().filter(|one| one.policy.enforce).cloned().collect();
-        self.take_all(rules, &enforced, cost, Patience::None, lease).await
-    }
-
+    /// Takes from all limits of these policies, which are all enforced, or from none. A single one
+    /// may be in dry run: then it is counted and shown, and refuses nothing.
     async fn take_all(
         &self,
         rules: &Arc<Rules>,
         asked: &[Asked<'_>],
         cost: u64,
-        patience: Patience,
         lease: u64,
     ) -> Result<Outcome, CannotDecide> {
         let charges = charges(rules, asked, cost);
         if charges.is_empty() {
             return Ok(Outcome::unlimited());
         }
-        let take = Take { charges: &charges, patience, lease };
-        let decision = self.store.take(take).await?;
-        let shown = Some(shown(asked, decision));
-        Ok(Outcome { allowed: decision.allowed, shown, dry_run: SmallVec::new(), held: None })
+        let decision = self.store.take(Take { lease, ..Take::now(&charges) }).await?;
+        if let [one] = asked {
+            return Ok(outcome_of(one.policy, decision));
+        }
+        let shown = Some(shown(asked.iter(), decision));
+        Ok(Outcome { allowed: decision.allowed, shown, ..Outcome::unlimited() })
+    }
+
+    /// Takes for a request some of whose policies are in dry run, in one step: those enforced
+    /// together, the others each on its own. Those are counted like any other and refuse nothing.
+    async fn take_mixed(
+        &self,
+        rules: &Arc<Rules>,
+        asked: &[Asked<'_>],
+        cost: u64,
+        lease: u64,
+    ) -> Result<Outcome, CannotDecide> {
+        let enforced = || asked.iter().filter(|one| one.policy.enforce);
+        let tried = || asked.iter().filter(|one| !one.policy.enforce);
+        let mut groups: SmallVec<[_; INLINE]> = SmallVec::new();
+        groups.push(charges(rules, enforced(), cost));
+        groups.extend(tried().map(|one| charges(rules, [one], cost)));
+        let asked = groups.iter().filter(|charges| !charges.is_empty());
+        let takes: SmallVec<[_; INLINE]> =
+            asked.map(|charges| Take { lease, ..Take::now(charges) }).collect();
+        let mut decisions = self.take_several(&takes).await?.into_iter();
+        let mut outcome = Outcome::unlimited();
+        if !groups[0].is_empty()
+            && let Some(decision) = decisions.next()
+        {
+            outcome.allowed = decision.allowed;
+            outcome.shown = Some(shown(enforced(), decision));
+        }
+        let refused = tried().zip(decisions).filter(|(_, decision)| !decision.allowed);
+        outcome.dry_run.extend(refused.map(|(one, _)| one.policy.index));
+        Ok(outcome)
+    }
+
+    /// One answer for each.
+    async fn take_several(&self, takes: &[Take<'_>]) -> Result<Vec<Decision>, CannotDecide> {
+        if takes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let decisions = self.store.take_each(takes).await?;
+        match decisions.len() == takes.len() {
+            true => Ok(decisions),
+            false => {
+                Err(StoreError::Unavailable("it answered a part of a batch".to_owned()).into())
+            }
+        }
     }
 
     /// A name for the places that a request may hold; 0 where no limit counts what is in flight.
@@ -366,33 +379,6 @@ impl Engine {
         (lease > 0 && cost > 0)
             .then(|| Box::new(Held::new(store, released, rules, places(asked), lease)))
     }
-
-    /// Decides a policy in dry run: counted like any other, refusing nothing.
-    async fn rehearse(
-        &self,
-        rules: &Arc<Rules>,
-        asked: &Asked<'_>,
-        cost: u64,
-        lease: u64,
-        outcome: &mut Outcome,
-    ) -> Result<Decision, CannotDecide> {
-        let charges = charges(rules, std::slice::from_ref(asked), cost);
-        let decision = self.store.take(Take { lease, ..Take::now(&charges) }).await?;
-        if !decision.allowed {
-            outcome.dry_run.push(asked.policy.index);
-        }
-        Ok(decision)
-    }
-
-    async fn wait_turn(&self, rules: &Arc<Rules>, asked: &Asked<'_>, cost: u64, wait: Duration) {
-        if wait.is_zero() {
-            return;
-        }
-        let whose = (asked.policy.id.clone(), asked.key.as_slice().into());
-        let give_back =
-            || start(self.store.refund(&charges(rules, std::slice::from_ref(asked), cost)));
-        self.queues.wait(whose, cost, wait, give_back).await;
-    }
 }
 
 /// One policy and the key it counts for this request.
@@ -404,12 +390,12 @@ struct Asked<'a> {
 
 fn charges<'a>(
     rules: &'a Rules,
-    asked: &'a [Asked<'_>],
+    asked: impl IntoIterator<Item = &'a Asked<'a>>,
     cost: u64,
 ) -> SmallVec<[Charge<'a>; INLINE]> {
-    let limits = asked.iter().flat_map(|one| {
+    let limits = asked.into_iter().flat_map(|one| {
         let limits: &[NamedLimit] = rules.limits(one.policy.index);
-        limits.iter().map(|limit| Charge { limit, key: &one.key, cost })
+        limits.iter().map(move |limit| Charge { limit, key: &one.key, cost })
     });
     limits.collect()
 }
@@ -450,16 +436,28 @@ fn holds_places(policy: &Policy) -> bool {
 
 /// Leaves the places with a request that passes. One that was refused has taken none, except
 /// under policies in dry run: those are given back.
-fn keep_held(outcome: &mut Outcome, held: Option<Box<Held>>, asked: &[Asked<'_>]) {
+fn keep_held(outcome: &mut Outcome, held: Option<Box<Held>>, all_enforced: bool) {
     if outcome.allowed {
         outcome.held = held;
-    } else if asked.iter().all(|one| one.policy.enforce) {
+    } else if all_enforced {
         held.map(|held| held.keep());
     }
 }
 
+/// What came of one policy: in dry run it is shown, and refuses nothing.
+fn outcome_of(policy: &Policy, decision: Decision) -> Outcome {
+    let shown = Some(Shown { policy: policy.index, limit: decision.shown, decision });
+    let mut outcome = Outcome { shown, ..Outcome::unlimited() };
+    if policy.enforce {
+        outcome.allowed = decision.allowed;
+    } else if !decision.allowed {
+        outcome.dry_run.push(policy.index);
+    }
+    outcome
+}
+
 /// Which policy and limit the store's number means.
-fn shown(asked: &[Asked<'_>], decision: Decision) -> Shown {
+fn shown<'a>(asked: impl Iterator<Item = &'a Asked<'a>>, decision: Decision) -> Shown {
     let mut limit = decision.shown;
     for one in asked {
         if limit < one.policy.limits.len() {

@@ -8,6 +8,7 @@
 mod engine;
 mod lease;
 mod outcome;
+mod place;
 mod queue;
 mod rules;
 

@@ -13,10 +13,10 @@ use tokio::{sync::Notify, time::Instant};
 /// Whose queue: a policy and a key.
 pub(crate) type Whose = (Box<str>, Box<[u8]>);
 
-/// All queues of an engine. An empty one is not kept.
-#[derive(Debug, Default)]
+/// All queues of an engine. An empty one is not kept. Clones are the same queues.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Queues {
-    waiting: Mutex<HashMap<Whose, Vec<Place>>>,
+    waiting: Arc<Mutex<HashMap<Whose, Vec<Place>>>>,
 }
 
 #[derive(Debug)]
@@ -59,6 +59,11 @@ impl Queues {
         }
         ticket.done();
         start.elapsed()
+    }
+
+    /// Gives up a turn that would have come `after` from now, as if it had been waited for.
+    pub(crate) fn leave(&self, whose: Whose, cost: u64, after: Duration, give_back: impl FnOnce()) {
+        drop(self.join(whose, cost, Instant::now() + after, give_back));
     }
 
     fn join<F: FnOnce()>(
