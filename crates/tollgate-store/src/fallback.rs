@@ -174,7 +174,8 @@ impl<S: Store> Fallback<S> {
         }
         timeout(self.timeout, answer).await.unwrap_or_else(|_| {
             self.timeouts.fetch_add(1, Ordering::Relaxed);
-            Err(StoreError::Unavailable(format!("timed out after {:?}", self.timeout)))
+            let waited = self.timeout.as_millis();
+            Err(StoreError::Unavailable(format!("timed out after {waited} ms")))
         })
     }
 }

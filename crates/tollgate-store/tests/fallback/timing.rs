@@ -75,7 +75,7 @@ fn a_reset_that_took_too_long_says_so() {
         let limit = bucket(10, 10);
         let charges = [Charge { limit: &limit, key: b"ann", cost: 1 }];
         let error = node.store.reset(&charges).await.unwrap_err();
-        assert_eq!(error.to_string(), "the store is unavailable: timed out after 50ms");
+        assert_eq!(error.to_string(), "the store is unavailable: timed out after 50 ms");
     });
 }
 
