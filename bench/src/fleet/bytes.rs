@@ -25,10 +25,11 @@ const WINDOW_PACE: Pace = Pace { keys: 100, rate: 100, time: Duration::from_secs
 
 pub(crate) fn compare() -> anyhow::Result<()> {
     let Some(bench) = Bench::start("redis-bytes-hash")? else { return Ok(()) };
-    let ours = used(&bench, Node::exact(&bench, BUCKET)?, BUCKET_PACE)?;
+    let ours = used(&bench, Node::exact(&bench, BUCKET)?.keeping(), BUCKET_PACE)?;
     let hash = used(&bench, Pool::open(&bench, BUCKET)?, BUCKET_PACE)?;
     report("redis-bytes-token-bucket", ours, "hash", hash);
-    let ours = used(&bench, Node::strict_window(&bench, WINDOW_LIMIT, Unit::Second)?, WINDOW_PACE)?;
+    let window = Node::strict_window(&bench, WINDOW_LIMIT, Unit::Second)?.keeping();
+    let ours = used(&bench, window, WINDOW_PACE)?;
     let log = used(&bench, WindowLog::open(&bench, WINDOW_LIMIT, LOG_WINDOW_MILLIS)?, WINDOW_PACE)?;
     report("redis-bytes-strict-window", ours, "log", log);
     Ok(())

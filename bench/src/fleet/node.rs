@@ -14,7 +14,7 @@ use super::{callers::Limiter, pool::Numbers, server::Bench};
 
 /// The identifier of the documentation's example.
 const POLICY: &str = "550e8400-e29b-41d4-a716-446655440000";
-/// So that keys are still there when they are looked at.
+/// As long as the classic scripts keep theirs.
 const KEPT: Duration = Duration::from_secs(120);
 /// One per cent, as by default.
 const LEASED: Mode = Mode::Leased { epsilon_millionths: 10_000 };
@@ -68,8 +68,13 @@ impl Node {
         let tended = leases.clone();
         bench.runtime.spawn(async move { tended.tend().await });
         let store = Fallback::new(leases, local, TIMEOUT);
-        let limit = NamedLimit::new(POLICY, 0, limit).kept_for(KEPT).in_mode(mode);
-        Ok(Self { store, limit })
+        Ok(Self { store, limit: NamedLimit::new(POLICY, 0, limit).in_mode(mode) })
+    }
+
+    /// The same, with keys that are kept long enough to be looked at afterwards.
+    pub(super) fn keeping(mut self) -> Self {
+        self.limit = self.limit.clone().kept_for(KEPT);
+        self
     }
 }
 
