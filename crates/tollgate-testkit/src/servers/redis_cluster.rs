@@ -54,16 +54,15 @@ impl RedisCluster {
         format!("redis+cluster://{}", hosts.join(","))
     }
 
-    /// Where the node that serves `slot` is in `nodes`, as a majority of them sees it.
+    /// Where the node that serves `slot` is in `nodes`: the one that says so of itself.
     pub fn owner_of(&self, slot: u16) -> usize {
-        let owner = wait_for(PATIENCE, || {
-            let seen: Vec<_> =
-                self.nodes.iter().filter_map(|node| owner_seen_by(node, slot)).collect();
-            let agreed = |addr: &SocketAddr| seen.iter().filter(|one| *one == addr).count() > 3;
-            let addr = seen.iter().copied().find(agreed)?;
-            self.nodes.iter().position(|node| node.addr() == addr)
-        });
-        owner.unwrap()
+        wait_for(PATIENCE, || {
+            let owns = |node: &Redis| owner_seen_by(node, slot) == Some(node.addr());
+            let owners: Vec<_> = (0..NODES).filter(|at| owns(&self.nodes[*at])).collect();
+            // Two are one that has not heard yet.
+            <[usize; 1]>::try_from(owners).ok().map(|[owner]| owner)
+        })
+        .unwrap()
     }
 
     /// Makes a replica of the master of `slot` its new master, without a loss; gives the new one.
@@ -108,18 +107,19 @@ impl RedisCluster {
     }
 
     fn form(&self) {
+        // An epoch can be given only to a node that knows nobody yet.
         for (index, node) in self.nodes.iter().enumerate() {
-            let mut client = node.client().unwrap();
-            let mut ask = |command: String| client.ask(&command).unwrap().fine();
-            ask(format!("CLUSTER SET-CONFIG-EPOCH {}", index + 1));
-            if index < MASTERS {
-                let own = |slot: &u16| usize::from(*slot) * MASTERS / usize::from(SLOTS) == index;
-                let slots: Vec<_> = (0..SLOTS).filter(own).map(|slot| slot.to_string()).collect();
-                ask(format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
-            }
+            node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {}", index + 1));
+        }
+        for (index, master) in self.nodes[..MASTERS].iter().enumerate() {
+            let own = |slot: &u16| usize::from(*slot) * MASTERS / usize::from(SLOTS) == index;
+            let slots: Vec<_> = (0..SLOTS).filter(own).map(|slot| slot.to_string()).collect();
+            master.ask(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
             for other in &self.nodes[index + 1..] {
                 let (addr, bus) = (other.addr(), other.addrs[1].port());
-                ask(format!("CLUSTER MEET {} {} {bus}", addr.ip(), addr.port()));
+                node.ask(&format!("CLUSTER MEET {} {} {bus}", addr.ip(), addr.port()));
             }
         }
         for node in &self.nodes {
@@ -205,9 +205,14 @@ impl SlotMove<'_> {
     /// Ends the move: the new owner answers from now on, the old one with MOVED.
     pub fn finish(self) {
         let command = format!("CLUSTER SETSLOT {} NODE {}", self.slot, self.cluster.ids[self.to]);
-        // The new owner first: it then raises its epoch, and nobody is left without an owner.
-        self.cluster.nodes[self.to].ask(&command);
-        self.cluster.nodes[self.from].ask(&command);
+        // The new owner first: it then raises its epoch, and nobody is left without an owner. Who
+        // is not told would learn it from the others; replicas cannot be told.
+        let nodes = &self.cluster.nodes;
+        nodes[self.to].ask(&command);
+        nodes[self.from].ask(&command);
+        for other in nodes.iter().filter(|node| node.info("role").as_deref() == Some("master")) {
+            other.ask(&command);
+        }
     }
 
     fn source(&self) -> io::Result<RespClient> {
