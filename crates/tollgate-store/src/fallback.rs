@@ -20,7 +20,8 @@
 //! **Nothing is charged afterwards.** When the store is back it does not learn what nodes decided
 //! meanwhile. Charging it would need every node to have kept every decision, would come as one
 //! heap of debt when the store has least to spare, and would punish clients for what they had
-//! been allowed; left out, a key gets at most the stated ceiling for the time of the outage.
+//! been allowed; left out, a key gets at most the stated ceiling for the time of the outage. For the
+//! same reason a node that is started without the store knows nobody, and gives its whole share.
 //!
 //! **A request whose answer came too late** may have been charged by the store as well as by the
 //! share: the client then has less, never more. A reset cannot be done by one node alone and is an
@@ -115,13 +116,29 @@ impl<S: Store> Fallback<S> {
             loop {
                 let now = condition.borrow_and_update().clone();
                 fallback.tell(&now, name);
-                if now == Condition::Up {
-                    fallback.lost.make_up(&fallback.inner, fallback.local.now()).await;
+                let making_up = async {
+                    if now == Condition::Up {
+                        fallback.make_up().await;
+                    }
+                    std::future::pending().await
+                };
+                tokio::select! {
+                    Ok(()) = condition.changed() => {}
+                    // Where nobody is left to say anything, this is all there is to do.
+                    () = making_up => {}
                 }
-                if condition.changed().await.is_err() {
-                    // Nobody is left to say anything.
-                    return std::future::pending().await;
-                }
+            }
+        }
+    }
+
+    /// Frees in the store what was freed while it was away, until it is away again.
+    async fn make_up(&self) {
+        while let Some(release) = self.lost.next(self.local.now()) {
+            let charges = release.charges();
+            let told = timeout(self.timeout, self.inner.release(&charges, release.lease()));
+            if !matches!(told.await, Ok(Ok(()))) {
+                drop(charges);
+                return self.lost.put_back(release);
             }
         }
     }

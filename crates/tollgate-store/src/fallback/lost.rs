@@ -10,7 +10,7 @@ use std::{collections::VecDeque, time::Duration};
 use parking_lot::Mutex;
 use tollgate_core::{Algorithm, Time};
 
-use crate::{Charge, NamedLimit, Store};
+use crate::{Charge, NamedLimit};
 
 /// More than a node has in flight; beyond it places wait for the end of their leases.
 const KEPT_AT_MOST: usize = 16_384;
@@ -20,7 +20,8 @@ pub(super) struct Lost {
     releases: Mutex<VecDeque<Release>>,
 }
 
-struct Release {
+/// One holder and its places.
+pub(super) struct Release {
     places: Vec<(NamedLimit, Box<[u8]>)>,
     lease: u64,
     /// When the leases have ended by themselves.
@@ -42,26 +43,24 @@ impl Lost {
         }
     }
 
-    /// Tells the store, oldest first, until all is told or it does not answer again.
-    pub(super) async fn make_up<S: Store>(&self, store: &S, now: Time) {
-        while let Some(release) = self.next(now) {
-            let charges: Vec<_> =
-                release.places.iter().map(|(limit, key)| Charge { limit, key, cost: 0 }).collect();
-            if store.release(&charges, release.lease).await.is_err() {
-                drop(charges);
-                self.releases.lock().push_front(release);
-                return;
-            }
-        }
+    /// The oldest that still matters.
+    pub(super) fn next(&self, now: Time) -> Option<Release> {
+        let mut releases = self.releases.lock();
+        std::iter::from_fn(|| releases.pop_front()).find(|release| release.until > now)
     }
 
-    fn next(&self, now: Time) -> Option<Release> {
-        let mut releases = self.releases.lock();
-        while let Some(release) = releases.pop_front() {
-            if release.until > now {
-                return Some(release);
-            }
-        }
-        None
+    /// For the next time that the store is there.
+    pub(super) fn put_back(&self, release: Release) {
+        self.releases.lock().push_front(release);
+    }
+}
+
+impl Release {
+    pub(super) fn charges(&self) -> Vec<Charge<'_>> {
+        self.places.iter().map(|(limit, key)| Charge { limit, key, cost: 0 }).collect()
+    }
+
+    pub(super) const fn lease(&self) -> u64 {
+        self.lease
     }
 }

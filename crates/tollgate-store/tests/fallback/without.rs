@@ -113,6 +113,37 @@ fn places_given_back_while_the_store_is_away_are_free_in_it_afterwards() {
     });
 }
 
+// part of: A6
+#[test]
+fn a_store_that_takes_releases_badly_is_told_again_and_holds_up_no_warning() {
+    run(async {
+        let (remote, node, _clock) = alone(OnFailure::Local(HALF));
+        let health = Health::new();
+        let watching = tokio::spawn(node.store.watch(&health, "Redis"));
+        let away = || Condition::Down("connection refused".to_owned());
+        let limit = Limit::concurrency(2, Duration::from_secs(3_600)).unwrap();
+        let limit = NamedLimit::new("p", 0, limit);
+        let charges = [Charge { limit: &limit, key: b"ann", cost: 1 }];
+        let take = |lease| now(node.store.take(Take { lease, ..Take::now(&charges) })).unwrap();
+        assert!(take(1).allowed && take(2).allowed);
+        remote.set(Network::Refused);
+        health.set(away());
+        now(node.store.release(&charges, 1)).unwrap();
+        // It says that it is there, and takes nothing.
+        health.set(Condition::Up);
+        tokio::task::yield_now().await;
+        assert!(!node.store.stats().is_active());
+        health.set(away());
+        tokio::task::yield_now().await;
+        assert!(node.store.stats().is_active());
+        remote.set(Network::AtOnce);
+        health.set(Condition::Up);
+        tokio::task::yield_now().await;
+        assert_eq!(take(3).remaining, 0);
+        watching.abort();
+    });
+}
+
 // part of: A12, B6
 #[test]
 fn a_wall_stays_a_wall_and_a_cost_above_the_share_never_passes() {
