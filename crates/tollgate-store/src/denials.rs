@@ -11,7 +11,7 @@
 //! [`KEPT_AT_MOST`]. Looks, patient requests, places in flight (which come free at any time) and
 //! limits that charge refusals always go to the store.
 //!
-//! The table is direct-mapped and bounded. Requests are told apart by 128 bits under a secret seed:
+//! The table is bounded. Requests are told apart by 128 bits under a secret seed:
 //! a flood can push entries out, which costs a round trip, and never makes a wrong answer. A hit
 //! costs a hash per limit and one lock; nothing allocates.
 

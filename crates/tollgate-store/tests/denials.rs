@@ -327,6 +327,17 @@ fn a_flood_of_refused_keys_makes_no_wrong_answer_and_takes_bounded_memory() {
     });
     // What was pushed out is asked for again, and right.
     assert!((50_000..100_000).contains(&asked), "{asked}");
+    // As many as have room cost nothing while they keep coming.
+    let (store, _clock) = denials();
+    let each = || {
+        for number in 0..10_000 {
+            take(&store, &limit, &format!("{number}"), 1);
+        }
+    };
+    each();
+    each();
+    let asked = calls(&store, each);
+    assert!(asked < 500, "{asked}");
 }
 
 // covers: B11

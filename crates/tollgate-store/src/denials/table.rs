@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tollgate_core::{Decision, Time};
 
-/// Groups of slots under one lock each: many more than cores, so that two rarely want the same.
+/// Groups of places under one lock each: many more than cores, so that two rarely want the same.
 const GROUP_BITS: u32 = 9;
 
-/// Slots of a group. In all there are 2^15, for as many clients that keep coming although they are
-/// refused, in some 5 MB; memory is taken as groups are first written to.
-const SLOT_BITS: u32 = 6;
+/// Sets of places in a group. In all there are 2^15 places, for as many clients that keep coming
+/// although they are refused, in some 5 MB; memory is taken as groups are first written to.
+const SET_BITS: u32 = 4;
+
+/// Places of a set. With four the table is well filled before two clients that are refused in turn
+/// push each other out.
+const WAYS: usize = 4;
 
 /// Counters of what was given back: one refund drops the refusals of one key in 65,536.
 const GENERATION_BITS: u32 = 16;
@@ -29,7 +33,14 @@ pub(super) struct Denial {
     pub(super) decision: Decision,
 }
 
-type Group = Mutex<Box<[Option<Denial>]>>;
+type Group = Mutex<Box<[Set]>>;
+
+/// The refusals of a few requests. Their numbers are together, because all of them are looked at.
+#[derive(Clone, Default)]
+struct Set {
+    ids: [u128; WAYS],
+    denials: [Option<Denial>; WAYS],
+}
 
 pub(super) struct Table {
     groups: Box<[Group]>,
@@ -41,23 +52,33 @@ impl Table {
     }
 
     pub(super) fn find(&self, id: u128) -> Option<Denial> {
-        let (group, slot) = place(id);
-        let group = self.groups[group].lock();
-        group.get(slot).copied().flatten().filter(|denial| denial.id == id)
+        let group = self.group(id).lock();
+        let set = group.get(set_of(id))?;
+        let at = set.ids.iter().position(|known| *known == id)?;
+        set.denials[at]
     }
 
+    /// Keeps a refusal, in the place of its predecessor or of the one that ends first.
     pub(super) fn put(&self, denial: Denial) {
-        let (group, slot) = place(denial.id);
-        let mut group = self.groups[group].lock();
+        let mut group = self.group(denial.id).lock();
         if group.is_empty() {
-            *group = vec![None; 1 << SLOT_BITS].into();
+            *group = vec![Set::default(); 1 << SET_BITS].into();
         }
-        group[slot] = Some(denial);
+        let set = &mut group[set_of(denial.id)];
+        let known = set.ids.iter().position(|id| *id == denial.id);
+        let until = |at: &usize| set.denials[*at].map(|denial| denial.until);
+        let Some(at) = known.or_else(|| (0..WAYS).min_by_key(until)) else { return };
+        set.ids[at] = denial.id;
+        set.denials[at] = Some(denial);
+    }
+
+    fn group(&self, id: u128) -> &Group {
+        &self.groups[top_bits(id, GROUP_BITS)]
     }
 }
 
-fn place(id: u128) -> (usize, usize) {
-    (top_bits(id, GROUP_BITS), top_bits(id << GROUP_BITS, SLOT_BITS))
+fn set_of(id: u128) -> usize {
+    top_bits(id << GROUP_BITS, SET_BITS)
 }
 
 fn top_bits(number: u128, bits: u32) -> usize {

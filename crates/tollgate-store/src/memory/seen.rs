@@ -66,8 +66,20 @@ impl Shard {
         level: Option<u64>,
     ) {
         let limit = named.limit();
-        let mut state = self.lift(key, named, ask.now);
         let reserved = decision.wait > Duration::ZERO;
+        let mut cost = ask.cost;
+        // Mostly both know the same: then it is taken here as it was there, and that is all.
+        if decision.allowed
+            && !reserved
+            && let Some(own) = self.take_known(key, named, &ask).filter(|own| own.allowed)
+        {
+            if level.is_none_or(|level| own.remaining <= level) {
+                return;
+            }
+            cost = 0;
+        }
+        let ask = Ask { cost, ..ask };
+        let mut state = self.lift(key, named, ask.now);
         if decision.allowed && (reserved || limit.algorithm() == Algorithm::Concurrency) {
             limit.spend(&mut state, ask);
         } else if decision.allowed || named.counts_refused() {

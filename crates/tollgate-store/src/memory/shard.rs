@@ -66,13 +66,25 @@ impl Shard {
     /// One limit's whole way: look, decide, keep.
     #[inline]
     pub(super) fn take(&mut self, key: Fingerprint, named: &NamedLimit, ask: Ask) -> Verdict {
-        if !named.counts_refused()
-            && let Ok(at) = self.table.find(key.under(named.tag()))
-            && let Some(verdict) = self.take_small(at, named.limit(), &ask)
-        {
+        if let Some(verdict) = self.take_known(key, named, &ask) {
             return verdict;
         }
         self.take_any(key, named, ask)
+    }
+
+    /// The same where it is short: a bucket that is known, and small. Else nothing is decided.
+    #[inline]
+    pub(super) fn take_known(
+        &mut self,
+        key: Fingerprint,
+        named: &NamedLimit,
+        ask: &Ask,
+    ) -> Option<Verdict> {
+        if named.counts_refused() {
+            return None;
+        }
+        let at = self.table.find(key.under(named.tag())).ok()?;
+        self.take_small(at, named.limit(), ask)
     }
 
     /// The same for a key that is new, or a state that is not a small bucket. Kept apart so that the
