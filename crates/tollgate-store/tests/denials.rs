@@ -340,7 +340,7 @@ fn a_flood_of_refused_keys_makes_no_wrong_answer_and_takes_bounded_memory() {
     assert!(asked < 500, "{asked}");
 }
 
-// covers: B11
+// part of: B11
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_took_long_is_kept_until_the_earliest_instant_it_can_mean_and_no_longer() {
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::start());

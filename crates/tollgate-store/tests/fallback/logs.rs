@@ -54,7 +54,7 @@ fn logged(test: impl Future<Output = ()>, lines: &Lines) {
     tracing::subscriber::with_default(subscriber, || run(test));
 }
 
-// covers: B6
+// part of: B6
 #[test]
 fn one_warning_when_it_goes_silence_and_one_line_when_it_is_back() {
     let lines = Lines::default();

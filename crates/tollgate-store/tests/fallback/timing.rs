@@ -26,7 +26,7 @@ const fn late(there: u64, back: u64) -> Network {
 /// Timers tick in milliseconds.
 const TICK: Duration = Duration::from_millis(1);
 
-// covers: B8
+// part of: B8
 #[test]
 fn no_call_waits_longer_than_the_time_out() {
     run(async {

@@ -251,7 +251,7 @@ fn places_that_this_node_holds_count_against_its_share() {
     assert!(take(6) && !take(7));
 }
 
-// covers: B7
+// part of: B7
 #[test]
 fn when_a_node_dies_the_others_take_over_its_share() {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -276,7 +276,7 @@ fn when_a_node_dies_the_others_take_over_its_share() {
     assert!(!node.take(&limit, "bob", 1).allowed);
 }
 
-// covers: B7
+// part of: B7
 #[test]
 fn with_the_share_of_a_fleet_the_fleet_holds_the_policy() {
     let clock = ManualClock::default();
