@@ -4,14 +4,9 @@
 mod fleet;
 mod support;
 
-use std::{
-    cell::RefCell,
-    iter,
-    sync::{Mutex, MutexGuard, PoisonError},
-    thread,
-};
+use std::{cell::RefCell, iter, thread};
 
-use fleet::{Fleet, Node, Outage, assert_in_time, is_allowed};
+use fleet::{Fleet, Node, Outage, alone, assert_in_time, is_allowed};
 use tollgate_testkit::{
     servers::{RedisCluster, RedisSentinel, slot_of},
     wait::{PATIENCE, wait_until},
@@ -19,16 +14,10 @@ use tollgate_testkit::{
 
 const NODES: usize = 3;
 
-/// One outage at a time: answers are timed, and the machine has few cores.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[test]
 fn a_master_that_dies_is_replaced_by_its_sentinels() {
-    let _alone = alone();
     let set = RefCell::new(RedisSentinel::start().unwrap());
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &set.borrow().url());
     let old = set.borrow().master();
     fleet.lives_through(&mut Outage {
@@ -48,8 +37,8 @@ fn a_master_that_dies_is_replaced_by_its_sentinels() {
 
 #[test]
 fn a_master_that_freezes_is_replaced_and_not_listened_to_afterwards() {
-    let _alone = alone();
     let set = RedisSentinel::start().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &set.url());
     let old = set.master();
     fleet.lives_through(&mut Outage {
@@ -71,8 +60,8 @@ fn a_master_that_freezes_is_replaced_and_not_listened_to_afterwards() {
 
 #[test]
 fn a_planned_failover_of_sentinel_loses_nothing() {
-    let _alone = alone();
     let set = RedisSentinel::start().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &set.url());
     assert_eq!(fleet.take_all("purse", "ann", 60), 60);
     let (seen, ()) = fleet.under_traffic(|running| {
@@ -83,10 +72,7 @@ fn a_planned_failover_of_sentinel_loses_nothing() {
     });
     assert_in_time(&seen, NODES);
     assert_eq!(fleet.take_all("purse", "ann", 90), 60);
-    // Each node may have been without a master for a moment, and then says so once.
-    for (disabled, restored) in fleet.told().into_iter().zip(fleet.restored()) {
-        assert!(disabled <= 1 && disabled == restored, "{}", fleet.output());
-    }
+    fleet.assert_told_once_at_most();
 }
 
 /// Fresh keys in slots that this master has in the beginning.
@@ -100,10 +86,10 @@ fn keys_of(master: usize) -> Box<dyn Fn(u64) -> String + Sync> {
 
 #[test]
 fn a_master_of_a_cluster_that_dies_is_replaced_by_its_replica() {
-    let _alone = alone();
     let cluster = RefCell::new(RedisCluster::start().unwrap());
     let slot = slot_of(b"all");
     let old = cluster.borrow().owner_of(slot);
+    let _alone = alone();
     let mut fleet = Fleet::start(NODES, &cluster.borrow().url());
     fleet.fresh_key = keys_of(old);
     fleet.lives_through(&mut Outage {
@@ -121,9 +107,9 @@ fn a_master_of_a_cluster_that_dies_is_replaced_by_its_replica() {
 
 #[test]
 fn a_planned_failover_of_a_cluster_loses_nothing() {
-    let _alone = alone();
     let cluster = RedisCluster::start().unwrap();
     let slot = slot_of(b"all");
+    let _alone = alone();
     let mut fleet = Fleet::start(NODES, &cluster.url());
     fleet.fresh_key = keys_of(cluster.owner_of(slot));
     assert_eq!(fleet.take_all("purse", "all", 60), 60);
@@ -135,13 +121,14 @@ fn a_planned_failover_of_a_cluster_loses_nothing() {
     });
     assert_in_time(&seen, NODES);
     assert_eq!(fleet.take_all("purse", "all", 90), 60);
+    fleet.assert_told_once_at_most();
 }
 
 #[test]
 fn a_slot_that_moves_is_followed_without_an_outage_and_nothing_is_given_twice() {
-    let _alone = alone();
     let cluster = RedisCluster::start().unwrap();
     let slot = slot_of(b"all");
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &cluster.url());
     let keys = keys_in(slot, 6);
     let (seen, given) = fleet.under_traffic(|_| {

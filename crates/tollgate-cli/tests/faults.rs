@@ -4,30 +4,23 @@
 //! and comes back. Nobody is left without an answer, nobody waits longer than the time-out, the
 //! fleet gives no more than the policy before and after and each node its share meanwhile, it
 //! counts together again within a second, and each node says so once.
+//!
+//! part of: B6, B8
 
 #[path = "support/fleet.rs"]
 mod fleet;
 mod support;
 
-use std::{
-    cell::RefCell,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{cell::RefCell, time::Duration};
 
-use fleet::{Fleet, Outage};
+use fleet::{Fleet, Outage, RETURN, alone, assert_in_time};
 use tollgate_testkit::{
     faulty_link::{Fault, FaultyLink},
     servers::{Redis, RedisOptions, redis},
+    wait::wait_until,
 };
 
 const NODES: usize = 3;
-
-/// One outage at a time: answers are timed, and the machine has few cores.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An outage made by commands on the server itself.
 #[track_caller]
@@ -45,9 +38,9 @@ fn told(server: &Redis, fleet: &Fleet, begin: &[&str], end: &[&str], causes: &[&
 /// An outage of the way to the server.
 #[track_caller]
 fn cut_off(fault: Fault, causes: &[&str]) {
-    let _alone = alone();
     let server = redis().unwrap();
     let link = FaultyLink::to(server.addr()).unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url_through(link.addr()));
     fleet.lives_through(&mut Outage {
         begin: &mut || link.set(fault),
@@ -63,8 +56,8 @@ const LOST: &[&str] = &["connection reset", "connection lost", "connection refus
 
 #[test]
 fn a_killed_server_is_done_without_until_it_is_back() {
-    let _alone = alone();
     let server = RefCell::new(redis().unwrap());
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.borrow().url());
     // Twice, because the second outage must be told of as well.
     for _ in 0..2 {
@@ -80,8 +73,8 @@ fn a_killed_server_is_done_without_until_it_is_back() {
 
 #[test]
 fn a_frozen_server_is_done_without_until_it_goes_on() {
-    let _alone = alone();
     let server = redis().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     fleet.lives_through(&mut Outage {
         begin: &mut || server.freeze(),
@@ -129,8 +122,8 @@ fn a_server_that_talks_nonsense_is_a_lost_server() {
 
 #[test]
 fn a_paused_server_is_done_without() {
-    let _alone = alone();
     let server = redis().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     // Only writing is paused: a probe that merely reads would not notice.
     told(&server, &fleet, &["CLIENT PAUSE 100000 WRITE"], &["CLIENT UNPAUSE"], &[TIMED_OUT]);
@@ -138,16 +131,16 @@ fn a_paused_server_is_done_without() {
 
 #[test]
 fn a_full_server_is_done_without() {
-    let _alone = alone();
     let server = RedisOptions::new().memory_max(0).start().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     told(&server, &fleet, &["CONFIG SET maxmemory 1"], &["CONFIG SET maxmemory 0"], &["OOM"]);
 }
 
 #[test]
 fn a_server_that_became_a_replica_is_done_without() {
-    let _alone = alone();
     let (server, other) = (redis().unwrap(), redis().unwrap());
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     let follow = format!("REPLICAOF 127.0.0.1 {}", other.addr().port());
     fleet.lives_through(&mut Outage {
@@ -164,7 +157,6 @@ fn a_server_that_became_a_replica_is_done_without() {
 
 #[test]
 fn a_server_that_is_loading_is_done_without() {
-    let _alone = alone();
     // Each key takes it a millisecond, and it looks up from loading every now and then.
     let options = RedisOptions::new()
         .debug_commands()
@@ -172,6 +164,7 @@ fn a_server_that_is_loading_is_done_without() {
         .line("key-load-delay 1000");
     let server = options.start().unwrap();
     server.ask("DEBUG POPULATE 4000");
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     let loading = RefCell::new(server.client().unwrap());
     fleet.lives_through(&mut Outage {
@@ -185,8 +178,8 @@ fn a_server_that_is_loading_is_done_without() {
 
 #[test]
 fn a_changed_password_is_an_outage_until_it_is_changed_back() {
-    let _alone = alone();
     let server = RedisOptions::new().password("right").start().unwrap();
+    let _alone = alone();
     let fleet = Fleet::start(NODES, &server.url());
     // Who is connected stays so, whatever the password is now.
     let changer = RefCell::new(server.client().unwrap());
@@ -201,4 +194,40 @@ fn a_changed_password_is_an_outage_until_it_is_changed_back() {
         keeps_levels: true,
         lasts: true,
     });
+}
+
+#[test]
+fn a_single_reset_is_over_in_a_moment() {
+    let server = redis().unwrap();
+    let link = FaultyLink::to(server.addr()).unwrap();
+    let _alone = alone();
+    let fleet = Fleet::start(NODES, &server.url_through(link.addr()));
+    fleet.forget_the_past();
+    let (seen, ()) = fleet.under_traffic(|running| {
+        running.wait_for_more(30);
+        link.reset_once();
+        wait_until(RETURN, || fleet.is_shared()).unwrap();
+        running.wait_for_more(30);
+    });
+    assert_in_time(&seen, NODES);
+    fleet.assert_told_once_at_most();
+}
+
+// part of: B2
+#[test]
+fn a_server_that_forgot_its_scripts_is_told_them_again() {
+    let server = redis().unwrap();
+    let _alone = alone();
+    let fleet = Fleet::start(NODES, &server.url());
+    fleet.forget_the_past();
+    let (seen, ()) = fleet.under_traffic(|running| {
+        for _ in 0..5 {
+            running.wait_for_more(10);
+            server.ask("SCRIPT FLUSH");
+            assert!(fleet.is_shared());
+        }
+    });
+    assert_in_time(&seen, NODES);
+    fleet.assert_never_disabled();
+    fleet.assert_never_too_many(&seen);
 }

@@ -230,6 +230,7 @@ impl SliceServer {
             server: Arc::clone(self),
             name: name.to_owned(),
             wire: Mutex::default(),
+            back: Mutex::default(),
             held_up: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             calls: AtomicU64::new(0),
@@ -267,6 +268,8 @@ pub struct SliceNode {
     server: Arc<SliceServer>,
     name: String,
     wire: Mutex<VecDeque<Parcel>>,
+    /// Answers on their way back.
+    back: Mutex<VecDeque<Return>>,
     held_up: AtomicBool,
     cut: AtomicBool,
     calls: AtomicU64,
@@ -274,9 +277,11 @@ pub struct SliceNode {
 
 /// A call on its way: what to do there, and what to do if it gets lost.
 struct Parcel {
-    arrive: Box<dyn FnOnce(&SliceServer) + Send>,
+    execute: Box<dyn FnOnce(&SliceServer) -> Return + Send>,
     get_lost: Box<dyn FnOnce() + Send>,
 }
+
+type Return = Box<dyn FnOnce() + Send>;
 
 /// An answer on its way back.
 struct Reply<T> {
@@ -309,15 +314,22 @@ impl SliceNode {
         self.cut.store(cut, Ordering::SeqCst);
     }
 
-    /// How many calls are on the wire.
-    pub fn on_the_wire(&self) -> usize {
-        self.wire.lock().unwrap().len()
+    /// Lets the oldest call on the wire be executed; its answer is on the way back then.
+    pub fn execute(&self) -> bool {
+        let parcel = self.wire.lock().unwrap().pop_front();
+        let back = parcel.map(|parcel| (parcel.execute)(&self.server));
+        let executed = back.is_some();
+        self.back.lock().unwrap().extend(back);
+        executed
     }
 
-    /// Lets the oldest call on the wire arrive and be answered.
+    /// Lets the oldest answer arrive, or else the oldest call and its answer at once.
     pub fn arrive(&self) -> bool {
-        let parcel = self.wire.lock().unwrap().pop_front();
-        parcel.map(|parcel| (parcel.arrive)(&self.server)).is_some()
+        if self.back.lock().unwrap().is_empty() {
+            self.execute();
+        }
+        let back = self.back.lock().unwrap().pop_front();
+        back.map(|back| back()).is_some()
     }
 
     /// Lets the oldest call on the wire time out; `executed`: the store did what was asked, and
@@ -326,7 +338,7 @@ impl SliceNode {
         let Some(parcel) = self.wire.lock().unwrap().pop_front() else { return false };
         (parcel.get_lost)();
         if executed {
-            (parcel.arrive)(&self.server);
+            (parcel.execute)(&self.server);
         }
         true
     }
@@ -356,7 +368,10 @@ impl SliceNode {
                 }
                 let (there, lost) = (Arc::clone(&reply), Arc::clone(&reply));
                 self.wire.lock().unwrap().push_back(Parcel {
-                    arrive: Box::new(move |server| there.give(Ok(work(server)))),
+                    execute: Box::new(move |server| {
+                        let answer = work(server);
+                        Box::new(move || there.give(Ok(answer)))
+                    }),
                     get_lost: Box::new(move || {
                         lost.give(Err(StoreError::Unavailable("timed out".to_owned())));
                     }),

@@ -85,14 +85,17 @@ impl RedisSentinel {
         found.unwrap()
     }
 
-    /// Makes another server the master, and waits until all Sentinels and itself agree.
+    /// Makes another server the master, and waits until it is and the old one follows.
     pub fn failover(&self) -> usize {
         let old = self.master();
         let mut sentinel = RespClient::open(self.sentinels[0].addr()).unwrap();
         // Refused while the last failover is still settling.
         let begun = || sentinel.ask("SENTINEL FAILOVER main").unwrap().text() == "OK";
         wait_until(PATIENCE, begun).unwrap();
-        self.wait_for_other_master(old)
+        let new = self.wait_for_other_master(old);
+        let follows = || self.servers[old].info("role").as_deref() == Some("slave");
+        wait_until(PATIENCE, follows).unwrap();
+        new
     }
 
     /// Waits until another server than `old` is the master, and gives where it is.
