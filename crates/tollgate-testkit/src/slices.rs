@@ -338,7 +338,7 @@ impl SliceNode {
         let Some(parcel) = self.wire.lock().unwrap().pop_front() else { return false };
         (parcel.get_lost)();
         if executed {
-            (parcel.execute)(&self.server);
+            drop((parcel.execute)(&self.server));
         }
         true
     }

@@ -20,7 +20,7 @@ const HALF_LIFE_MICROS: u64 = 350_000;
 const WORTH: u64 = 3;
 
 /// How long the store is not asked for a slice after it had none to give.
-const DRY_MICROS: u64 = 50_000;
+const DRY: Duration = Duration::from_millis(50);
 
 /// Unused for so long, a slice goes back.
 const IDLE_MICROS: u64 = 300_000;
@@ -249,7 +249,9 @@ impl Slot {
             kept.granted = Some(drawn.slice);
         }
         if want > 0 && drawn.slice == 0 {
-            kept.dry_until = now.as_micros() + DRY_MICROS;
+            // A window that is about to end has none either, and the next one has.
+            let dry = DRY.min(drawn.lasts.saturating_sub(now.since(asked)));
+            kept.dry_until = now.after(dry).as_micros();
         }
         self.full_at = full_at(kept.limit.limit(), drawn);
         self.left = drawn.slice;

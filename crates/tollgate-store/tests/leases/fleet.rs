@@ -8,7 +8,7 @@ use std::{
 };
 
 use tollgate_core::{Clock, Decision, Limit, Rate, Time, Unit};
-use tollgate_store::{Charge, Leases, Mode, NamedLimit, Store, StoreError, Take};
+use tollgate_store::{Charge, Denials, Leases, Mode, NamedLimit, Slices, Store, StoreError, Take};
 use tollgate_testkit::{
     ManualClock,
     history::Admission,
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Node {
     pub(crate) wire: Arc<SliceNode>,
-    pub(crate) leases: Leases<Arc<SliceNode>>,
+    pub(crate) leases: Leases<Arc<dyn Slices>>,
 }
 
 pub(crate) struct Fleet {
@@ -31,6 +31,7 @@ pub(crate) struct Fleet {
     pub(crate) nodes: Vec<Node>,
     pub(crate) limit: Arc<NamedLimit>,
     pub(crate) admitted: Vec<Admission>,
+    denials: bool,
     named: usize,
     next_tick: Time,
     under_way: Vec<UnderWay>,
@@ -68,6 +69,15 @@ pub(crate) fn all_of(count: u64) -> [Limit; 6] {
 
 impl Fleet {
     pub(crate) fn new(nodes: usize, limit: NamedLimit) -> Self {
+        Self::start(nodes, limit, false)
+    }
+
+    /// With nodes that remember what they were refused.
+    pub(crate) fn with_denials(nodes: usize, limit: NamedLimit) -> Self {
+        Self::start(nodes, limit, true)
+    }
+
+    fn start(nodes: usize, limit: NamedLimit, denials: bool) -> Self {
         let clock = ManualClock::default();
         let server = SliceServer::new(&clock);
         let mut fleet = Self {
@@ -77,6 +87,7 @@ impl Fleet {
             nodes: Vec::new(),
             limit: Arc::new(limit),
             admitted: Vec::new(),
+            denials,
             named: 0,
             under_way: Vec::new(),
         };
@@ -91,7 +102,12 @@ impl Fleet {
     fn node(&mut self) -> Node {
         self.named += 1;
         let wire = self.server.node(&format!("node {}", self.named));
-        let leases = Leases::new(Arc::clone(&wire), Arc::new(self.clock.clone()));
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let store: Arc<dyn Slices> = match self.denials {
+            true => Arc::new(Denials::new(Arc::clone(&wire), Arc::clone(&clock))),
+            false => Arc::clone(&wire) as _,
+        };
+        let leases = Leases::new(store, clock);
         Node { wire, leases }
     }
 
@@ -116,6 +132,14 @@ impl Fleet {
             self.next_tick = self.next_tick.after(TICK);
         }
         self.clock.set(end);
+    }
+
+    /// Lets time pass while all nodes stand still.
+    pub(crate) fn stand(&mut self, time: Duration) {
+        self.clock.advance(time);
+        while self.next_tick <= self.clock.now() {
+            self.next_tick = self.next_tick.after(TICK);
+        }
     }
 
     pub(crate) fn tend(&mut self) {

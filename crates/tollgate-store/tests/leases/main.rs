@@ -7,3 +7,4 @@ mod fleet;
 mod life;
 mod numbers;
 mod skew;
+mod under_way;

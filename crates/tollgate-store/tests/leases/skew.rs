@@ -13,7 +13,7 @@ const WINDOWS: u64 = 13;
 
 /// Four nodes, nine tenths of the load on the first, `times` the limit offered.
 fn overloaded(limit: NamedLimit, times: u64) -> Fleet {
-    let mut fleet = Fleet::new(4, limit);
+    let mut fleet = Fleet::with_denials(4, limit);
     let mut random = Random(7);
     let pause = Duration::from_nanos(1_000_000_000 / (LIMIT * times));
     for _ in 0..LIMIT * times * WINDOWS {
