@@ -6,6 +6,7 @@
 //! counts together again within a second, and each node says so once.
 //!
 //! part of: B6, B8
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
 #[path = "support/fleet.rs"]
 mod fleet;

@@ -1,4 +1,5 @@
 //! Nodes that share one Redis: never one too many, and what holds without it.
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
 #[path = "support/fleet.rs"]
 mod fleet;

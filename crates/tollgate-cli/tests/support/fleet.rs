@@ -85,6 +85,7 @@ pub struct Fleet {
 pub struct Node {
     process: Process,
     http: SocketAddr,
+    connection: Mutex<Connection>,
     /// How much of its output is of no interest any more.
     past: AtomicUsize,
     _folder: TempDir,
@@ -233,8 +234,7 @@ impl Fleet {
         self.assert_total(&seen, &course, outage.keeps_levels);
         // Nothing was taken from the store while it was away, and nothing forgotten.
         let rest = if outage.keeps_levels { PURSE / 2 } else { PURSE };
-        let times = PURSE as usize + 1;
-        assert_eq!(self.take_all("purse", &purse, times), rest, "left in the store");
+        assert_eq!(self.take_all("purse", &purse, PURSE + 1), rest, "left in the store");
         assert!(course.given <= self.nodes.len() as u64 * PURSE / 2, "the ceiling of the fallback");
     }
 
@@ -261,9 +261,9 @@ impl Fleet {
     }
 
     /// Asks so often at all nodes in turn; gives how many passed.
-    pub fn take_all(&self, policy: &str, key: &str, times: usize) -> u64 {
-        let asked = self.nodes.iter().cycle().take(times);
-        asked.filter(|node| is_allowed(&node.check(policy, key, 1))).count() as u64
+    pub fn take_all(&self, policy: &str, key: &str, times: u64) -> u64 {
+        let asked = (0..times).zip(self.nodes.iter().cycle());
+        asked.filter(|(_, node)| is_allowed(&node.check(policy, key, 1))).count() as u64
     }
 
     /// Runs something while clients keep asking; gives what they saw.
@@ -351,7 +351,8 @@ impl Node {
         std::fs::write(&path, config).unwrap();
         let mut process = Process::start(command(&["run", "-c", path.to_str().unwrap()])).unwrap();
         let http = listening(&mut process, "http");
-        Self { process, http, past: AtomicUsize::new(0), _folder: folder }
+        let connection = Mutex::new(Connection::open(http).unwrap());
+        Self { process, http, connection, past: AtomicUsize::new(0), _folder: folder }
     }
 
     fn output(&self) -> String {
@@ -362,10 +363,10 @@ impl Node {
         self.http
     }
 
-    /// One decision, on a connection of its own.
+    /// One decision.
     #[track_caller]
     pub fn check(&self, policy: &str, key: &str, cost: u64) -> Value {
-        let mut connection = Connection::open(self.http).unwrap();
+        let mut connection = self.connection.lock().unwrap();
         ask(&mut connection, self.http, &check(policy, key, cost)).unwrap()
     }
 }
@@ -432,7 +433,7 @@ impl Running<'_> {
         let mut connection = Connection::open(node.http).unwrap();
         let mut seen = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
-            let steady = seen.len() % 2 == 0;
+            let steady = seen.len().is_multiple_of(2);
             let key = format!("{}", (seen.len() + turn * 31) % 61);
             let check = if steady { check("steady", "all", 1) } else { check("wide", &key, 1) };
             let sent = self.fleet.watch.elapsed();
