@@ -1,30 +1,54 @@
-//! A request whose counters lie in several slots of a cluster.
+//! A request whose counters cannot be asked in one step.
 //!
-//! All limits of one client share a slot, so this happens only where a request is counted under
-//! several keys, say per user and per address. Redis decides in one step only within a slot. So
-//! such a request is taken part by part, and what was taken is given back when a later part refuses
-//! or cannot be asked. For that moment others may be refused who would have passed; nobody passes
-//! who should not.
+//! In a cluster, Redis decides in one step only within a slot. All limits of one client share a
+//! slot, so a request is apart only where it is counted under several keys, say per user and per
+//! address; and, for a moment, while its slot moves from one server to another, counter by counter.
+//! It is then taken part by part, and what was taken is given back when a later part refuses or
+//! cannot be asked. For that moment others may be refused who would have passed; nobody passes who
+//! should not.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, iter, sync::Arc, time::Duration};
 
+use tokio::runtime::Handle;
 use tollgate_core::Decision;
 
-use crate::{ErrorKind, ask, base::Base, call::Outcome, fault::Fault, request::Request};
+use crate::{
+    ErrorKind, ask,
+    base::Base,
+    call::Outcome,
+    fault::Fault,
+    request::{Action, Request},
+};
 
-/// Takes from all parts or from none. It runs to its end whether or not somebody still waits.
-pub(crate) async fn take(base: &Arc<Base>, request: Request) -> Result<Outcome, Fault> {
-    let base = Arc::clone(base);
-    let runtime = tokio::runtime::Handle::try_current();
-    let runtime = runtime.unwrap_or_else(|_| base.background.clone());
-    let taking = runtime.spawn(async move { part_by_part(&base, &request).await });
-    let lost = || Fault::new(ErrorKind::Connection, "the runtime it was asked on has ended");
-    taking.await.unwrap_or_else(|_| Err(lost())).map(Outcome::Decided)
+/// The parts of a request that lie in one slot each.
+pub(crate) fn by_slot(request: &Request) -> Vec<Request> {
+    request.slots().iter().map(|slot| request.within(*slot)).collect()
 }
 
-/// Everything but a take: each part by itself, and one answer for all.
-pub(crate) async fn each(base: &Arc<Base>, request: Request) -> Result<Outcome, Fault> {
-    let parts: Vec<_> = request.slots().iter().map(|slot| request.within(*slot)).collect();
+/// Each counter by itself, where that makes sense and there are several.
+pub(crate) fn by_counter(request: &Request) -> Option<Vec<Request>> {
+    let parts = matches!(
+        request.action,
+        Action::Take { .. } | Action::Refund { .. } | Action::Release { .. }
+    );
+    let part = |item| Request { action: request.action.clone(), items: iter::once(item).collect() };
+    (parts && request.items.len() > 1).then(|| request.items.iter().cloned().map(part).collect())
+}
+
+/// Asks all parts. It goes on to its end whether or not somebody still waits.
+pub(crate) async fn ask(base: &Arc<Base>, parts: Vec<Request>) -> Result<Outcome, Fault> {
+    let takes = parts.iter().any(|part| matches!(part.action, Action::Take { .. }));
+    if !takes {
+        return each(base, parts).await;
+    }
+    let base = Arc::clone(base);
+    let runtime = Handle::try_current().unwrap_or_else(|_| base.background.clone());
+    let taking = runtime.spawn(async move { one_by_one(&base, parts).await });
+    taking.await.unwrap_or_else(|_| Err(ask::runtime_ended())).map(Outcome::Decided)
+}
+
+/// All parts at once, and one answer for all.
+async fn each(base: &Arc<Base>, parts: Vec<Request>) -> Result<Outcome, Fault> {
     let mut all = Outcome::Done;
     for pending in ask::many(base, parts).await {
         all = match (all, pending.outcome().await?) {
@@ -37,22 +61,22 @@ pub(crate) async fn each(base: &Arc<Base>, request: Request) -> Result<Outcome, 
     Ok(all)
 }
 
-async fn part_by_part(base: &Arc<Base>, request: &Request) -> Result<Decision, Fault> {
+/// One part after the other, all or nothing.
+async fn one_by_one(base: &Arc<Base>, parts: Vec<Request>) -> Result<Decision, Fault> {
     let mut taken: Vec<Request> = Vec::new();
     let mut all: Option<Decision> = None;
-    for slot in request.slots() {
-        let part = request.within(slot);
+    for part in parts {
         let decision = match ask::one(base, part.clone()).await {
-            Ok(Outcome::Decided(decision)) => decision,
+            Ok(Outcome::Decided(decision)) => placed(decision, &part),
             Ok(_) => return Err(Fault::new(ErrorKind::Other, "no decision came back")),
             Err(fault) => {
-                give_back(base, taken).await;
+                give_back(base, &taken).await;
                 return Err(fault);
             }
         };
         all = Some(all.map_or(decision, |all| together(all, decision)));
         if !decision.allowed {
-            give_back(base, taken).await;
+            give_back(base, &taken).await;
             break;
         }
         taken.push(part);
@@ -61,9 +85,16 @@ async fn part_by_part(base: &Arc<Base>, request: &Request) -> Result<Decision, F
 }
 
 /// Gives back what earlier parts took. What cannot be given back is lost, never spent twice.
-async fn give_back(base: &Arc<Base>, taken: Vec<Request>) {
-    let undoing: Vec<_> = taken.iter().map(Request::undoing).collect();
-    ask::many(base, undoing).await;
+async fn give_back(base: &Arc<Base>, taken: &[Request]) {
+    ask::many(base, taken.iter().map(Request::undoing)).await;
+}
+
+/// With the place of the limit among all that the caller asked.
+fn placed(decision: Decision, part: &Request) -> Decision {
+    match part.items.as_slice() {
+        [item] => Decision { shown: item.position, ..decision },
+        _ => decision,
+    }
 }
 
 /// One answer for two parts: who refuses longest is shown, else who has least left.
@@ -79,6 +110,6 @@ fn together(one: Decision, other: Decision) -> Decision {
     Decision { wait, ..shown }
 }
 
-const fn least(decision: &Decision) -> (u64, Reverse<std::time::Duration>) {
+const fn least(decision: &Decision) -> (u64, Reverse<Duration>) {
     (decision.remaining, Reverse(decision.reset_after))
 }

@@ -23,9 +23,13 @@ pub(crate) struct Pending(oneshot::Receiver<Result<Outcome, Fault>>);
 
 impl Pending {
     pub(crate) async fn outcome(self) -> Result<Outcome, Fault> {
-        let lost = || Fault::new(ErrorKind::Connection, "the runtime it was asked on has ended");
-        self.0.await.unwrap_or_else(|_| Err(lost()))
+        self.0.await.unwrap_or_else(|_| Err(runtime_ended()))
     }
+}
+
+/// Nobody is left to answer.
+pub(crate) fn runtime_ended() -> Fault {
+    Fault::new(ErrorKind::Connection, "the runtime it was asked on has ended")
 }
 
 /// Sends one request and waits. Once it is polled, dropping it does not take the request back.

@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use redis::{ServerError, ServerErrorKind};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    ErrorKind, Host,
+    ErrorKind, Host, apart,
     base::Base,
     exchange::Refused,
     fault::Fault,
     lane::Lane,
     link::{Waiting, Way},
+    request::Request,
     server::Server,
 };
 
@@ -36,7 +37,7 @@ pub(crate) fn elsewhere(
     let hopeless =
         |waiting: &Waiting| waiting.way.redirects >= REDIRECTS_MAX || waiting.deadline <= now;
     if group.iter().any(hopeless) {
-        return Some((group, Fault::server(&error)));
+        return give_up(group, &error);
     }
     match error.kind() {
         Some(ServerErrorKind::Moved) => {
@@ -72,16 +73,40 @@ fn follow(
     None
 }
 
-/// Some of its keys are here and some are there already: each request by itself, a little later.
-fn try_again(base: &Arc<Base>, server: &Arc<Server>, mut group: Vec<Waiting>) {
-    let (base, server) = (Arc::clone(base), Arc::clone(server));
-    for waiting in &mut group {
-        waiting.way.alone = true;
+/// Nothing is wrong with a server whose slot is moving for longer than one can wait.
+fn give_up(group: Vec<Waiting>, error: &ServerError) -> Option<(Vec<Waiting>, Fault)> {
+    let fault = Fault::server(error);
+    if error.kind() != Some(ServerErrorKind::TryAgain) {
+        return Some((group, fault));
     }
+    group.into_iter().for_each(|waiting| waiting.answer(Err(fault.clone())));
+    None
+}
+
+/// Some of its keys are here and some are there: each request by itself, and if that does not help
+/// each counter by itself. What cannot be divided tries again a little later.
+fn try_again(base: &Arc<Base>, server: &Arc<Server>, group: Vec<Waiting>) {
+    let mut later = Vec::new();
+    for mut waiting in group {
+        let parts = if waiting.way.alone { apart::by_counter(&waiting.request) } else { None };
+        match parts {
+            Some(parts) => drop(tokio::spawn(divided(Arc::clone(base), waiting, parts))),
+            None => {
+                waiting.way.alone = true;
+                later.push(waiting);
+            }
+        }
+    }
+    let (base, server) = (Arc::clone(base), Arc::clone(server));
     tokio::spawn(async move {
         tokio::time::sleep(PAUSE).await;
-        Lane::of_this_thread(&base).link(&server).submit(group);
+        Lane::of_this_thread(&base).link(&server).submit(later);
     });
+}
+
+async fn divided(base: Arc<Base>, waiting: Waiting, parts: Vec<Request>) {
+    let asked = timeout_at(waiting.deadline, apart::ask(&base, parts)).await;
+    waiting.answer(asked.unwrap_or_else(|_| Err(Fault::timed_out(base.timeout()))));
 }
 
 /// From `3999 127.0.0.1:6381`; without a host it is the one that was asked.

@@ -121,20 +121,11 @@ impl RedisStore {
         self.base.topology.is_cluster() && request.slots().len() > 1
     }
 
-    async fn take_one(&self, request: Request) -> Result<Decision, StoreError> {
-        let outcome = if self.is_apart(&request) {
-            apart::take(&self.base, request).await
-        } else {
-            ask::one(&self.base, request).await
-        };
-        decided(outcome?)
-    }
-
     async fn take_many(&self, requests: Vec<Request>) -> Result<Vec<Decision>, StoreError> {
         let mut decisions = Vec::with_capacity(requests.len());
         if requests.iter().any(|request| self.is_apart(request)) {
             for request in requests {
-                decisions.push(self.take_one(request).await?);
+                decisions.push(decided(self.ask(request).await?)?);
             }
             return Ok(decisions);
         }
@@ -144,18 +135,16 @@ impl RedisStore {
         Ok(decisions)
     }
 
-    async fn plain(&self, request: Request) -> Result<Outcome, StoreError> {
-        let outcome = if self.is_apart(&request) {
-            apart::each(&self.base, request).await
-        } else {
-            ask::one(&self.base, request).await
-        };
-        Ok(outcome?)
+    async fn ask(&self, request: Request) -> Result<Outcome, Fault> {
+        match self.is_apart(&request) {
+            true => apart::ask(&self.base, apart::by_slot(&request)).await,
+            false => ask::one(&self.base, request).await,
+        }
     }
 
     async fn done(&self, requests: Vec<Request>) -> Result<(), StoreError> {
         for request in requests {
-            self.plain(request).await?;
+            self.ask(request).await?;
         }
         Ok(())
     }
@@ -169,29 +158,29 @@ impl Drop for RedisStore {
 
 impl Store for RedisStore {
     fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision> {
-        let request = Request::take(&self.base.names, &self.base.node, take);
-        Answer::Waiting(Box::pin(self.take_one(request)))
+        let request = Request::take(&self.base.names, take);
+        Answer::Waiting(Box::pin(async move { decided(self.ask(request).await?) }))
     }
 
     fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
-        let request = |take: &Take<'_>| Request::take(&self.base.names, &self.base.node, *take);
+        let request = |take: &Take<'_>| Request::take(&self.base.names, *take);
         let requests = takes.iter().map(request).collect();
         Answer::Waiting(Box::pin(self.take_many(requests)))
     }
 
     fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision> {
         let request = Request::refund(&self.base.names, charges);
-        Answer::Waiting(Box::pin(async move { decided(self.plain(request).await?) }))
+        Answer::Waiting(Box::pin(async move { decided(self.ask(request).await?) }))
     }
 
     fn release<'a>(&'a self, charges: &'a [Charge<'a>], lease: u64) -> Answer<'a, ()> {
-        let request = Request::release(&self.base.names, &self.base.node, charges, lease);
-        Answer::Waiting(Box::pin(async move { self.plain(request).await.map(drop) }))
+        let request = Request::release(&self.base.names, charges, lease);
+        Answer::Waiting(Box::pin(async move { Ok(self.ask(request).await.map(drop)?) }))
     }
 
     fn reset<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, ()> {
         let request = Request::reset(&self.base.names, charges);
-        Answer::Waiting(Box::pin(async move { self.plain(request).await.map(drop) }))
+        Answer::Waiting(Box::pin(async move { Ok(self.ask(request).await.map(drop)?) }))
     }
 
     fn now(&self) -> Time {
