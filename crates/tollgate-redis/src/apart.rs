@@ -50,7 +50,7 @@ pub(crate) async fn ask(base: &Arc<Base>, parts: Vec<Request>) -> Result<Outcome
 /// All parts at once, and one answer for all.
 async fn each(base: &Arc<Base>, parts: Vec<Request>) -> Result<Outcome, Fault> {
     let mut all = Outcome::Done;
-    for pending in ask::many(base, parts).await {
+    for pending in ask::many(base, parts.into_iter().map(Box::new)).await {
         all = match (all, pending.outcome().await?) {
             (Outcome::Decided(one), Outcome::Decided(other)) => {
                 Outcome::Decided(together(one, other))
@@ -66,7 +66,7 @@ async fn one_by_one(base: &Arc<Base>, parts: Vec<Request>) -> Result<Decision, F
     let mut taken: Vec<Request> = Vec::new();
     let mut all: Option<Decision> = None;
     for part in parts {
-        let decision = match ask::one(base, part.clone()).await {
+        let decision = match ask::one(base, Box::new(part.clone())).await {
             Ok(Outcome::Decided(decision)) => placed(decision, &part),
             Ok(_) => return Err(Fault::new(ErrorKind::Other, "no decision came back")),
             Err(fault) => {
@@ -86,7 +86,8 @@ async fn one_by_one(base: &Arc<Base>, parts: Vec<Request>) -> Result<Decision, F
 
 /// Gives back what earlier parts took. What cannot be given back is lost, never spent twice.
 async fn give_back(base: &Arc<Base>, taken: &[Request]) {
-    ask::many(base, taken.iter().map(Request::undoing)).await;
+    let undoing = taken.iter().map(|part| Box::new(part.undoing()));
+    ask::many(base, undoing).await;
 }
 
 /// With the place of the limit among all that the caller asked.

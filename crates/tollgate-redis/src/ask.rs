@@ -33,7 +33,7 @@ pub(crate) fn runtime_ended() -> Fault {
 }
 
 /// Sends one request and waits. Once it is polled, dropping it does not take the request back.
-pub(crate) async fn one(base: &Arc<Base>, request: Request) -> Result<Outcome, Fault> {
+pub(crate) async fn one(base: &Arc<Base>, request: Box<Request>) -> Result<Outcome, Fault> {
     let mut sent = many(base, [request]).await;
     match sent.pop() {
         Some(pending) => pending.outcome().await,
@@ -44,7 +44,7 @@ pub(crate) async fn one(base: &Arc<Base>, request: Request) -> Result<Outcome, F
 /// Sends requests together. Each lies in one slot.
 pub(crate) async fn many(
     base: &Arc<Base>,
-    requests: impl IntoIterator<Item = Request>,
+    requests: impl IntoIterator<Item = Box<Request>>,
 ) -> SmallVec<[Pending; 1]> {
     let deadline = Instant::now() + base.timeout();
     if !*base.looked.borrow() {
@@ -57,7 +57,7 @@ pub(crate) async fn many(
 /// The same, where the servers are known.
 fn send(
     base: &Arc<Base>,
-    requests: impl IntoIterator<Item = Request>,
+    requests: impl IntoIterator<Item = Box<Request>>,
     deadline: Instant,
 ) -> SmallVec<[Pending; 1]> {
     let cluster = base.topology.is_cluster();

@@ -42,7 +42,7 @@ pub(crate) async fn exchange(
 ) -> Result<Vec<Answered>, Fault> {
     let groups = groups(batch);
     let batch = &*batch;
-    let requests: SmallVec<[&Request; 4]> = batch.iter().map(|waiting| &waiting.request).collect();
+    let requests: SmallVec<[&Request; 4]> = batch.iter().map(|waiting| &*waiting.request).collect();
     let calls: SmallVec<[_; 1]> = groups
         .iter()
         .map(|group| Sent {
@@ -129,7 +129,7 @@ fn groups(batch: &mut [Waiting]) -> SmallVec<[Range<usize>; 1]> {
         !a.way.alone && !b.way.alone && (a.slot, a.way.asking) == (b.slot, b.way.asking)
     };
     if batch.windows(2).all(|two| together(&two[0], &two[1])) {
-        return SmallVec::from_iter([0..batch.len()]);
+        return SmallVec::from_elem(0..batch.len(), 1);
     }
     batch.sort_by_key(|waiting| (waiting.slot, waiting.way.asking, waiting.way.alone));
     let mut groups: SmallVec<[Range<usize>; 1]> = SmallVec::new();

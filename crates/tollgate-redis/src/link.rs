@@ -76,7 +76,8 @@ struct Live {
 
 /// A request and who waits for its outcome.
 pub(crate) struct Waiting {
-    pub(crate) request: Request,
+    /// On the heap, because it is handed on a few times.
+    pub(crate) request: Box<Request>,
     /// The slot of the cluster that it goes to; 0 where there are none.
     pub(crate) slot: u16,
     pub(crate) deadline: Instant,
@@ -241,12 +242,12 @@ impl Caller {
         if let Some(fault) = link.server.breaker.refusal() {
             return self.fail(&fault);
         }
-        // Nearly sorted: only what was sent elsewhere is older than its place in the queue.
+        let generation = link.server.breaker.generation();
+        let began = Instant::now();
+        self.drop_late(began);
         let Some(deadline) = self.batch.iter().map(|waiting| waiting.deadline).min() else {
             return;
         };
-        let generation = link.server.breaker.generation();
-        let began = Instant::now();
         let asked = timeout_at(deadline, self.ask()).await;
         self.sent = false;
         match asked.unwrap_or_else(|_| Err(Fault::timed_out(link.base.timeout()))) {

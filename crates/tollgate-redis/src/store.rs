@@ -121,7 +121,7 @@ impl RedisStore {
         self.base.topology.is_cluster() && request.slots().len() > 1
     }
 
-    async fn take_many(&self, requests: Vec<Request>) -> Result<Vec<Decision>, StoreError> {
+    async fn take_many(&self, requests: Vec<Box<Request>>) -> Result<Vec<Decision>, StoreError> {
         let mut decisions = Vec::with_capacity(requests.len());
         if requests.iter().any(|request| self.is_apart(request)) {
             for request in requests {
@@ -135,14 +135,14 @@ impl RedisStore {
         Ok(decisions)
     }
 
-    async fn ask(&self, request: Request) -> Result<Outcome, Fault> {
+    async fn ask(&self, request: Box<Request>) -> Result<Outcome, Fault> {
         match self.is_apart(&request) {
             true => apart::ask(&self.base, apart::by_slot(&request)).await,
             false => ask::one(&self.base, request).await,
         }
     }
 
-    async fn done(&self, requests: Vec<Request>) -> Result<(), StoreError> {
+    async fn done(&self, requests: Vec<Box<Request>>) -> Result<(), StoreError> {
         for request in requests {
             self.ask(request).await?;
         }
@@ -158,28 +158,28 @@ impl Drop for RedisStore {
 
 impl Store for RedisStore {
     fn take<'a>(&'a self, take: Take<'a>) -> Answer<'a, Decision> {
-        let request = Request::take(&self.base.names, take);
+        let request = Box::new(Request::take(&self.base.names, take));
         Answer::Waiting(Box::pin(async move { decided(self.ask(request).await?) }))
     }
 
     fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
-        let request = |take: &Take<'_>| Request::take(&self.base.names, *take);
+        let request = |take: &Take<'_>| Box::new(Request::take(&self.base.names, *take));
         let requests = takes.iter().map(request).collect();
         Answer::Waiting(Box::pin(self.take_many(requests)))
     }
 
     fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision> {
-        let request = Request::refund(&self.base.names, charges);
+        let request = Box::new(Request::refund(&self.base.names, charges));
         Answer::Waiting(Box::pin(async move { decided(self.ask(request).await?) }))
     }
 
     fn release<'a>(&'a self, charges: &'a [Charge<'a>], lease: u64) -> Answer<'a, ()> {
-        let request = Request::release(&self.base.names, charges, lease);
+        let request = Box::new(Request::release(&self.base.names, charges, lease));
         Answer::Waiting(Box::pin(async move { Ok(self.ask(request).await.map(drop)?) }))
     }
 
     fn reset<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, ()> {
-        let request = Request::reset(&self.base.names, charges);
+        let request = Box::new(Request::reset(&self.base.names, charges));
         Answer::Waiting(Box::pin(async move { Ok(self.ask(request).await.map(drop)?) }))
     }
 
@@ -190,7 +190,7 @@ impl Store for RedisStore {
 
 impl Slices for RedisStore {
     fn draw<'a>(&'a self, draw: Draw<'a>) -> Answer<'a, Drawn> {
-        let request = Request::draw(&self.base.names, &self.base.node, draw);
+        let request = Box::new(Request::draw(&self.base.names, &self.base.node, draw));
         Answer::Waiting(Box::pin(async move {
             match ask::one(&self.base, request).await? {
                 Outcome::Drawn(drawn) => Ok(drawn),
@@ -200,13 +200,13 @@ impl Slices for RedisStore {
     }
 
     fn put_back<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
-        let some = |some| Request::put_back(&self.base.names, &self.base.node, some);
+        let some = |some| Box::new(Request::put_back(&self.base.names, &self.base.node, some));
         let requests = holdings.chunks(HOLDINGS_MAX).map(some).collect();
         Answer::Waiting(Box::pin(self.done(requests)))
     }
 
     fn reassert<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
-        let some = |some| Request::reassert(&self.base.names, &self.base.node, some);
+        let some = |some| Box::new(Request::reassert(&self.base.names, &self.base.node, some));
         let requests = holdings.chunks(HOLDINGS_MAX).map(some).collect();
         Answer::Waiting(Box::pin(self.done(requests)))
     }
