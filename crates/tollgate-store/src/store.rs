@@ -24,7 +24,8 @@ pub struct Take<'a> {
     pub charges: &'a [Charge<'a>],
     /// Whether the caller would wait.
     pub patience: Patience,
-    /// The name of the places it would hold, for limits on what is in flight.
+    /// The name of the places it would hold, for limits on what is in flight. No other of all who
+    /// share the store may give the same.
     pub lease: u64,
 }
 

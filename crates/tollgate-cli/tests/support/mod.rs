@@ -124,6 +124,8 @@ pub fn listening(process: &mut Process, name: &str) -> SocketAddr {
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.args(arguments).env_remove("RUST_LOG").env_remove("TOLLGATE_LOG");
+    // The documentation shows a password where it belongs, in the environment.
+    command.env("REDIS_PASSWORD", "secret");
     command
 }
 
