@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result};
 use tollgate_redis::{ErrorKind, Observer, RedisConfig, RedisStore, TlsFiles};
 use tollgate_rules::{OnFailure as ConfiguredOnFailure, RedisConfig as Configured};
 use tollgate_store::{
-    Denials, Fallback, Leases, Local, MemoryStore, Mirrored, OnFailure, Share, Store, StoreClock,
-    SystemClock,
+    Condition, Denials, Fallback, Leases, Local, MemoryStore, Mirrored, OnFailure, Share, Store,
+    StoreClock, SystemClock,
 };
 use tollgate_telemetry::{
     Metrics,
@@ -24,7 +24,8 @@ use tollgate_telemetry::{
 
 use super::memory;
 
-/// How long giving slices back may take at the end: they expire as soon by themselves.
+/// How long the end may take: slices expire as soon by themselves, and a node that is silent is
+/// missed a little later.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 type Layers = Leases<Denials<Mirrored<Arc<RedisStore>>>>;
@@ -70,7 +71,14 @@ impl Redis {
     /// Waits for the first connection, no longer than a request would: if Redis is there, the very
     /// first requests are already decided by it.
     pub(super) async fn settle(&self) {
-        let _ = tokio::time::timeout(self.timeout, self.remote.ready()).await;
+        let mut condition = self.remote.health().watch();
+        let known = async {
+            tokio::select! {
+                () = self.remote.ready() => {}
+                _ = condition.wait_for(|condition| *condition != Condition::Up) => {}
+            }
+        };
+        let _ = tokio::time::timeout(self.timeout, known).await;
     }
 
     /// Says when Redis goes and comes, gives back slices that nobody spends, tidies the memory.
@@ -81,11 +89,14 @@ impl Redis {
         tokio::join!(watching, tending, tidying);
     }
 
-    /// Gives back what was taken ahead.
+    /// Gives back what was taken ahead, and tells the fleet that this node is gone.
     pub(super) async fn close(&self) {
-        let closing = self.fallback.inner().close();
+        let closing = async {
+            self.fallback.inner().close().await;
+            self.remote.leave().await;
+        };
         if tokio::time::timeout(CLOSING_MAX, closing).await.is_err() {
-            tracing::debug!("slices not given back in time; they expire by themselves");
+            tracing::debug!("Redis was not told in time that this node is gone");
         }
     }
 
