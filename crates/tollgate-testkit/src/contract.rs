@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tollgate_core::{Decision, Limit, Patience, Rate, Unit, Wait};
-use tollgate_store::{Charge, NamedLimit, Store, Take};
+use tollgate_store::{Charge, Mode, NamedLimit, Store, Take};
 
 /// A store and its time.
 pub trait Subject {
@@ -15,6 +15,11 @@ pub trait Subject {
 
     /// Lets this much time pass for the store.
     fn pass(&self, time: Duration) -> impl Future<Output = ()>;
+
+    /// How the limits are decided.
+    fn mode(&self) -> Mode {
+        Mode::Exact
+    }
 }
 
 /// Runs every case.
@@ -48,7 +53,8 @@ impl<'a, S: Subject> Case<'a, S> {
     }
 
     fn limit(&self, position: usize, limit: Limit) -> NamedLimit {
-        NamedLimit::new(format!("contract {}", self.name), position, limit)
+        let policy = format!("contract {}", self.name);
+        NamedLimit::new(policy, position, limit).in_mode(self.subject.mode())
     }
 
     /// Every algorithm with a capacity of three and a period of a second.

@@ -7,4 +7,5 @@ mod fleet;
 mod life;
 mod numbers;
 mod skew;
+mod together;
 mod under_way;
