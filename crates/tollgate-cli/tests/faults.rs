@@ -130,30 +130,39 @@ fn a_paused_server_is_done_without() {
     told(&server, &fleet, &["CLIENT PAUSE 100000 WRITE"], &["CLIENT UNPAUSE"], &[TIMED_OUT]);
 }
 
+/// What servers say of themselves differs from one to the next.
+fn kinds() -> [RedisOptions; 3] {
+    [RedisOptions::new(), RedisOptions::oldest(), RedisOptions::valkey()]
+}
+
 #[test]
 fn a_full_server_is_done_without() {
-    let server = RedisOptions::new().memory_max(0).start().unwrap();
-    let _alone = alone();
-    let fleet = Fleet::start(NODES, &server.url());
-    told(&server, &fleet, &["CONFIG SET maxmemory 1"], &["CONFIG SET maxmemory 0"], &["OOM"]);
+    for options in kinds() {
+        let server = options.memory_max(0).start().unwrap();
+        let _alone = alone();
+        let fleet = Fleet::start(NODES, &server.url());
+        told(&server, &fleet, &["CONFIG SET maxmemory 1"], &["CONFIG SET maxmemory 0"], &["OOM"]);
+    }
 }
 
 #[test]
 fn a_server_that_became_a_replica_is_done_without() {
-    let (server, other) = (redis().unwrap(), redis().unwrap());
-    let _alone = alone();
-    let fleet = Fleet::start(NODES, &server.url());
-    let follow = format!("REPLICAOF 127.0.0.1 {}", other.addr().port());
-    fleet.lives_through(&mut Outage {
-        begin: &mut || {
-            server.ask(&follow);
-            server.wait_until_in_sync();
-        },
-        end: &mut || drop(server.ask("REPLICAOF NO ONE")),
-        causes: &["READONLY", "LOADING", "connection lost"],
-        keeps_levels: false,
-        lasts: true,
-    });
+    for options in kinds() {
+        let (server, other) = (options.start().unwrap(), options.start().unwrap());
+        let _alone = alone();
+        let fleet = Fleet::start(NODES, &server.url());
+        let follow = format!("REPLICAOF 127.0.0.1 {}", other.addr().port());
+        fleet.lives_through(&mut Outage {
+            begin: &mut || {
+                server.ask(&follow);
+                server.wait_until_in_sync();
+            },
+            end: &mut || drop(server.ask("REPLICAOF NO ONE")),
+            causes: &["READONLY", "LOADING", "MASTERDOWN", "connection lost"],
+            keeps_levels: false,
+            lasts: true,
+        });
+    }
 }
 
 #[test]

@@ -53,6 +53,11 @@ pub fn waited_for_core() -> io::Result<Duration> {
     schedstat(Path::new("/proc/thread-self"), 1)
 }
 
+/// How long the threads of process `id` have waited so, all together.
+pub fn waited_for_cores(id: u32) -> io::Result<Duration> {
+    fs::read_dir(format!("/proc/{id}/task"))?.map(|task| schedstat(&task?.path(), 1)).sum()
+}
+
 /// The bytes of memory that process `id` holds right now.
 pub fn resident_bytes(id: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
@@ -108,6 +113,8 @@ mod tests {
     fn waiting_for_a_core_only_grows() {
         let before = waited_for_core().unwrap();
         assert!(waited_for_core().unwrap() >= before);
+        let before = waited_for_cores(std::process::id()).unwrap();
+        assert!(waited_for_cores(std::process::id()).unwrap() >= before);
     }
 
     #[test]
