@@ -68,8 +68,8 @@ fn many_requests_of_one_caller_share_calls() {
     let charges = [Charge { limit: &limit, key: b"ann", cost: 1 }];
     let takes = vec![Take::now(&charges); 200];
     let decisions = runtime().block_on(store.take_each(&takes)).unwrap();
-    assert!(decisions[..150].iter().all(|decision| decision.allowed));
-    assert!(decisions[150..].iter().all(|decision| !decision.allowed));
+    // In two calls, of which either may be the first to arrive on a new connection.
+    assert_eq!(decisions.iter().filter(|decision| decision.allowed).count(), 150);
     assert_eq!(counts.seen(), (2, 200));
 }
 
@@ -176,6 +176,33 @@ fn nodes_whose_own_clocks_differ_share_one_limit_exactly() {
     // Both have measured how far they are from the same clock, give or take when they asked.
     assert!((one - other - 200_000).abs() < 3_000_000, "{one} {other}");
     assert!(one > 0, "{one}");
+}
+
+// part of: A13, B5
+#[test]
+fn whoever_waits_as_told_by_the_servers_clock_is_admitted_and_not_before() {
+    let server = redis().unwrap();
+    let store = start(&server.url());
+    let rate = Rate::per(20, Unit::Second);
+    let limits = [Limit::token_bucket(rate, 1), Limit::leaky_bucket(rate, 1)];
+    let runtime = runtime();
+    for (position, limit) in limits.into_iter().enumerate() {
+        let limit = NamedLimit::new("p", position, limit.unwrap());
+        let ask = || runtime.block_on(take(&store, &limit, "ann")).unwrap();
+        assert!(ask().allowed);
+        let refused = ask();
+        let told = refused.retry_after.duration().unwrap();
+        assert!(!refused.allowed && told <= Duration::from_millis(50), "{told:?}");
+        let mut answers = vec![refused];
+        wait_until(PATIENCE, || {
+            answers.push(ask());
+            answers.last().unwrap().allowed
+        })
+        .unwrap();
+        for answer in answers {
+            assert_eq!(answer.allowed, answer.at >= refused.at.after(told), "{answer:?}");
+        }
+    }
 }
 
 #[test]
@@ -463,6 +490,22 @@ fn nodes_count_each_other() {
     drop(another);
     wait_until(PATIENCE, || one.fleet_size() == 1).unwrap();
     assert_eq!(server.ask("ZRANGE ratelimit:nodes 0 -1"), one.node());
+}
+
+// part of: B7
+#[test]
+fn a_node_that_dies_without_a_word_is_missed() {
+    let server = redis().unwrap();
+    let store = start(&server.url());
+    let now = SystemClock::start().now().as_micros();
+    server.ask(&format!("ZADD ratelimit:nodes {now} ghost"));
+    wait_until(PATIENCE, || store.fleet_size() == 2).unwrap();
+    wait_until(PATIENCE, || store.fleet_size() == 1).unwrap();
+    // As last seen, when nobody can be asked any more.
+    server.freeze();
+    wait_for_trouble(&store);
+    assert_eq!(store.fleet_size(), 1);
+    server.thaw();
 }
 
 #[test]
