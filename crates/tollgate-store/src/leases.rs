@@ -10,6 +10,7 @@
 //! a key is under way at a time, and whoever comes meanwhile waits for it, once. A draw whose
 //! caller has left is brought to its end by `tend`, because what it brings is debited already.
 
+mod batch;
 mod flight;
 mod limits;
 mod shard;
@@ -17,19 +18,16 @@ mod slot;
 mod stats;
 mod tend;
 
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Poll,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use tollgate_core::{Algorithm, Clock, Decision, Patience, Time};
 
 pub use self::stats::LeaseStats;
 use self::{
+    batch::Batch,
     flight::{Flight, Flying, Orphans, Route},
     limits::Limits,
     shard::{Shards, Spot},
@@ -160,9 +158,18 @@ impl<S: Slices> Shared<S> {
     }
 
     async fn exact(&self, spot: Spot, take: Take<'_>) -> Result<Decision, StoreError> {
+        let epoch = self.inner.epoch();
         let decision = self.inner.take(take).await?;
-        self.shards.lock(spot).note(spot, &decision);
+        self.note(spot, &decision, epoch);
         Ok(decision)
+    }
+
+    /// Remembers a level that was asked for in this epoch. If another has begun meanwhile, it may be
+    /// of a store that has forgotten: what was seen before says more.
+    fn note(&self, spot: Spot, decision: &Decision, epoch: u64) {
+        if self.inner.epoch() == epoch {
+            self.shards.lock(spot).note(spot, decision);
+        }
     }
 
     /// A look counts what this node holds: its own callers can still have it.
@@ -177,8 +184,7 @@ impl<S: Slices> Shared<S> {
     }
 }
 
-/// The most that the fleet may hold of this limit, if requests of this cost can be decided by
-/// slices at all. A limit on what is in flight has nothing to take ahead, and where refusals are
+/// The most that the fleet may hold of this limit, if it can be decided by slices at all. A limit on what is in flight has nothing to take ahead, and where refusals are
 /// charged the store must see each.
 fn leasable(charge: &Charge<'_>) -> Option<u64> {
     let Mode::Leased { epsilon_millionths } = charge.limit.mode() else { return None };
@@ -187,7 +193,7 @@ fn leasable(charge: &Charge<'_>) -> Option<u64> {
         return None;
     }
     let most = u128::from(limit.capacity()) * u128::from(epsilon_millionths) / 1_000_000;
-    u64::try_from(most).ok().filter(|most| *most >= charge.cost)
+    u64::try_from(most).ok().filter(|most| *most > 0)
 }
 
 /// The charge of a request that may be decided by a slice.
@@ -207,39 +213,28 @@ impl<S: Slices> Store for Leases<S> {
             let answer = self.inner().take(take);
             return answer.then(move |look| Ok(self.shared.with_slice(spot, look?)));
         }
-        if let Some(decision) = self.shared.spend(spot, charge) {
-            return Answer::ready(decision);
+        match self.shared.spend(spot, charge) {
+            Some(decision) => Answer::ready(decision),
+            None => self.take_elsewhere(spot, take, charge),
         }
-        self.take_elsewhere(spot, take)
     }
 
     fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
-        let mut answers: Vec<_> = takes.iter().map(|take| self.take(*take)).collect();
-        if answers.iter().all(|answer| matches!(answer, Answer::Ready(Some(Ok(_))))) {
-            let ready = answers.into_iter().filter_map(|answer| match answer {
-                Answer::Ready(Some(Ok(decision))) => Some(decision),
-                _ => None,
-            });
-            return Answer::ready(ready.collect());
+        if !takes.iter().any(|take| leased(take).is_some()) {
+            return self.inner().take_each(takes);
         }
-        let mut decisions = vec![None; answers.len()];
-        Answer::Waiting(Box::pin(std::future::poll_fn(move |context| {
-            let mut pending = false;
-            for (answer, decision) in answers.iter_mut().zip(&mut decisions) {
-                if decision.is_some() {
-                    continue;
-                }
-                match Pin::new(answer).poll(context) {
-                    Poll::Ready(Ok(one)) => *decision = Some(one),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => pending = true,
+        let mut batch = Batch::new(takes.len());
+        for (at, take) in takes.iter().enumerate() {
+            match self.start(*take) {
+                Start::Decided(decision) => batch.decided(at, decision),
+                Start::Alone => batch.alone(at, *take),
+                Start::Slow(spot) => {
+                    let answer = Box::pin(self.shared.ask(spot, *take));
+                    batch.waiting(at, Answer::Waiting(answer));
                 }
             }
-            if pending {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok(decisions.iter().flatten().copied().collect()))
-        })))
+        }
+        batch.answer(self.inner())
     }
 
     fn refund<'a>(&'a self, charges: &'a [Charge<'a>]) -> Answer<'a, Decision> {
@@ -263,17 +258,43 @@ impl<S: Slices> Store for Leases<S> {
     }
 }
 
+/// What is known of a request before anything is set going for it.
+enum Start {
+    /// It was decided here.
+    Decided(Decision),
+    /// The store decides, and nothing is taken ahead.
+    Alone,
+    /// It draws, or waits for who does.
+    Slow(Spot),
+}
+
 impl<S: Slices> Leases<S> {
+    fn start(&self, take: Take<'_>) -> Start {
+        let Some(charge) = leased(&take).filter(|charge| charge.cost > 0) else {
+            return Start::Alone;
+        };
+        let spot = self.shared.spot(charge);
+        if let Some(decision) = self.shared.spend(spot, charge) {
+            return Start::Decided(decision);
+        }
+        if self.shared.goes_alone(spot, charge) { Start::Alone } else { Start::Slow(spot) }
+    }
+
     #[inline(never)]
-    fn take_elsewhere<'a>(&'a self, spot: Spot, take: Take<'a>) -> Answer<'a, Decision> {
-        let [charge] = take.charges else { return self.inner().take(take) };
+    fn take_elsewhere<'a>(
+        &'a self,
+        spot: Spot,
+        take: Take<'a>,
+        charge: &Charge<'_>,
+    ) -> Answer<'a, Decision> {
         if !self.shared.goes_alone(spot, charge) {
             return Answer::Waiting(Box::pin(self.shared.ask(spot, take)));
         }
         match self.inner().take(take) {
             Answer::Waiting(answer) => Answer::Waiting(Box::pin(async move {
+                let epoch = self.inner().epoch();
                 let decision = answer.await?;
-                self.shared.shards.lock(spot).note(spot, &decision);
+                self.shared.note(spot, &decision, epoch);
                 Ok(decision)
             })),
             // A refusal that is known already is ready, and stays so.

@@ -136,7 +136,8 @@ async fn fly<S: Slices>(
     let landing = draw(&shared, &route, charge, epoch).await;
     let now = shared.clock.now();
     let (landing, want, left) = (&landing, route.want, route.left);
-    let end = End { flight, landing, asked, now, epoch, want, left };
+    let epoch_ended = shared.inner.epoch() != epoch;
+    let end = End { flight, landing, asked, now, epoch, epoch_ended, want, left };
     shared.shards.lock(spot).land(spot, end);
     flight.end(landing.as_ref().err().cloned());
     landing.as_ref().map(|drawn| drawn.decision).map_err(Clone::clone)

@@ -11,10 +11,13 @@ use tollgate_core::{Decision, Time};
 
 use super::{
     flight::Flight,
-    slot::{Landing, Parcel, Slot, Spent},
+    slot::{Parcel, Slot, Spent},
     stats::{LeaseStats, Ledger},
 };
-use crate::fingerprint::{Fingerprint, Id};
+use crate::{
+    Drawn, StoreError,
+    fingerprint::{Fingerprint, Id},
+};
 
 /// Far more than any machine has cores: two rarely want the same.
 const SHARD_BITS: u32 = 8;
@@ -175,7 +178,7 @@ impl Shard {
         ledger.returned += end.left;
         ledger.drawn += drawn.slice;
         match self.slots.get_mut(&spot.id).filter(|slot| is_of(slot, end.flight)) {
-            Some(slot) => slot.land(end.asked, end.now, end.epoch, end.want, drawn),
+            Some(slot) => slot.land(&end, drawn),
             None => ledger.lost += drawn.slice,
         }
     }
@@ -202,10 +205,13 @@ impl Shard {
 /// How a draw ended.
 pub(super) struct End<'a> {
     pub(super) flight: &'a Arc<Flight>,
-    pub(super) landing: &'a Landing,
+    pub(super) landing: &'a Result<Drawn, StoreError>,
     pub(super) asked: Time,
     pub(super) now: Time,
+    /// Of the store, when it was asked.
     pub(super) epoch: u64,
+    /// Whether another has begun since.
+    pub(super) epoch_ended: bool,
     pub(super) want: u64,
     pub(super) left: u64,
 }

@@ -7,9 +7,10 @@ use tollgate_core::{Decision, Limit, Time, Wait};
 use super::{
     flight::{Flight, Route},
     limits::{self, Limits},
+    shard::End,
     stats::Ledger,
 };
-use crate::{Charge, Drawn, Level, NamedLimit, StoreError};
+use crate::{Charge, Drawn, Level, NamedLimit};
 
 /// After this long half of what was used counts no more. What is left of a steady use is then what
 /// half a second uses: two draws a second, whatever the rate, and half a slice's life in reserve.
@@ -195,7 +196,7 @@ impl Slot {
         let now = demand.now.as_micros();
         let coming = self.coming(now).saturating_sub(demand.cost);
         let dry = self.kept.as_ref().is_some_and(|kept| now < kept.dry_until);
-        if dry || coming < demand.cost.saturating_mul(WORTH) {
+        if dry || demand.most < demand.cost || coming < demand.cost.saturating_mul(WORTH) {
             return 0;
         }
         coming.min(demand.most)
@@ -240,24 +241,27 @@ impl Slot {
     }
 
     /// Ends a draw with what it brought.
-    pub(super) fn land(&mut self, asked: Time, now: Time, epoch: u64, want: u64, drawn: &Drawn) {
+    pub(super) fn land(&mut self, end: &End<'_>, drawn: &Drawn) {
         let Some(kept) = &mut self.kept else { return };
         kept.flight = None;
-        kept.level = drawn.level;
-        kept.epoch = Some(epoch);
-        if want > 0 {
+        // A level from a store that may have forgotten says less than what was seen before.
+        if !end.epoch_ended || kept.epoch.is_none() {
+            kept.level = drawn.level;
+            kept.epoch = Some(end.epoch);
+        }
+        if end.want > 0 {
             kept.granted = Some(drawn.slice);
         }
-        if want > 0 && drawn.slice == 0 {
+        if end.want > 0 && drawn.slice == 0 {
             // A window that is about to end has none either, and the next one has.
-            let dry = DRY.min(drawn.lasts.saturating_sub(now.since(asked)));
-            kept.dry_until = now.after(dry).as_micros();
+            let dry = DRY.min(drawn.lasts.saturating_sub(end.now.since(end.asked)));
+            kept.dry_until = end.now.after(dry).as_micros();
         }
         self.full_at = full_at(kept.limit.limit(), drawn);
         self.left = drawn.slice;
-        self.ends = asked.after(drawn.lasts - drawn.lasts / RESERVE).as_micros();
+        self.ends = end.asked.after(drawn.lasts - drawn.lasts / RESERVE).as_micros();
         self.remaining = drawn.level.remaining;
-        self.ahead = drawn.level.at.as_micros().wrapping_sub(asked.as_micros());
+        self.ahead = drawn.level.at.as_micros().wrapping_sub(end.asked.as_micros());
     }
 
     /// Ends a flight that brought nothing.
@@ -368,6 +372,3 @@ fn full_at(limit: &Limit, drawn: &Drawn) -> u64 {
     };
     at.saturating_add(after)
 }
-
-/// What a flight brought.
-pub(super) type Landing = Result<Drawn, StoreError>;

@@ -75,3 +75,28 @@ fn a_failover_that_lost_nothing_changes_nothing() {
     let admitted = fleet.admitted_between(tollgate_core::Time::ZERO, fleet.clock.now());
     assert!((LIMIT - fleet.ahead_max()..=LIMIT).contains(&admitted), "{admitted}");
 }
+
+// part of: B10
+#[test]
+fn an_answer_of_the_forgetful_store_does_not_replace_what_was_seen() {
+    let limit = Limit::token_bucket(Rate::per(1, Unit::Hour), LIMIT).unwrap();
+    let mut fleet = Fleet::new(1, leased(limit, 1));
+    let empty = fleet.server.copy();
+    for _ in 0..LIMIT / 2 {
+        assert!(fleet.take(0, b"ann", 1).allowed);
+        fleet.clock.advance(Duration::from_micros(50));
+    }
+    while fleet.nodes[0].leases.stats().held > 0 {
+        assert!(fleet.take(0, b"ann", 1).allowed);
+    }
+    // The draw sets out to the one store and arrives at the other.
+    fleet.nodes[0].wire.hold_up(true);
+    fleet.send(0, b"ann", 1);
+    fleet.server.fail_over(empty);
+    assert!(fleet.nodes[0].wire.arrive());
+    fleet.settle();
+    fleet.nodes[0].wire.hold_up(false);
+    assert!(fleet.server.remaining(&fleet.limit, b"ann") > LIMIT / 2);
+    fleet.tend();
+    assert!(fleet.server.remaining(&fleet.limit, b"ann") <= LIMIT / 2);
+}

@@ -40,6 +40,15 @@ proptest! {
 
     // part of: A13
     #[test]
+    fn all_that_remains_can_be_had_by_one_request(steps in steps(), which in 0_usize..6) {
+        let limit = all_of(LIMIT)[which];
+        let (mut fleet, last) = used(limit, &steps);
+        let all = last.remaining.max(1);
+        prop_assert!(last.remaining == 0 || fleet.take(0, b"ann", all).allowed, "{limit}: {last:?}");
+    }
+
+    // part of: A13
+    #[test]
     fn a_look_promises_no_more_than_can_be_had_either(steps in steps(), which in 0_usize..6) {
         let limit = all_of(LIMIT)[which];
         let (mut fleet, _) = used(limit, &steps);
