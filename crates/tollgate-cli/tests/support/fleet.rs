@@ -57,13 +57,15 @@ const DISABLED: &str = "Distributed rate limiting disabled: Redis unavailable";
 const RESTORED: &str = "Distributed rate limiting restored";
 
 /// `wide` never refuses; `steady` is asked for more than it gives; `purse` is filled once a year, so
-/// that what was given can be counted; `pair` is a purse of two limits; `one` passes once.
+/// that what was given can be counted; `pair` is a purse of two limits; `ahead` is spent in slices;
+/// `one` passes once.
 const POLICIES: &str = "
 policies:
   - {id: wide, limits: [{algorithm: token_bucket, rate: 1000000/s, burst: 1000000}]}
   - {id: steady, limits: [{algorithm: token_bucket, rate: 100/s, burst: 100}]}
   - {id: purse, limits: [{algorithm: token_bucket, rate: 120/year, burst: 120}]}
   - {id: pair, limits: [{algorithm: token_bucket, rate: 120/year, burst: 120}, {algorithm: sliding_log, rate: 1000/day}]}
+  - {id: ahead, mode: leased, epsilon: 0.02, limits: [{algorithm: sliding_log, rate: 500/s}]}
   - {id: one, limits: [{algorithm: token_bucket, rate: 1/year, burst: 1}]}
 ";
 
@@ -180,8 +182,7 @@ impl Fleet {
 
     /// Waits until every node knows of so many.
     pub fn wait_until_nodes_seen(&self, nodes: usize) {
-        let line = format!("tollgate_store_fleet_nodes {nodes}\n");
-        let knows = |node: &Node| get(node.http, "/metrics").unwrap().text().contains(&line);
+        let knows = |node: &Node| node.metric("tollgate_store_fleet_nodes") == nodes as f64;
         let all = wait_until(PATIENCE, || self.nodes.iter().all(knows));
         assert!(all.is_ok(), "not {nodes} nodes are known: {}", self.output());
     }
@@ -364,6 +365,13 @@ impl Node {
         let http = listening(&mut process, "http");
         let connection = Mutex::new(Connection::open(http).unwrap());
         Self { process, http, connection, past: AtomicUsize::new(0), _folder: folder }
+    }
+
+    /// The value of a series on its metrics page.
+    pub fn metric(&self, series: &str) -> f64 {
+        let page = get(self.http, "/metrics").unwrap().text();
+        let value = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {series} in:\n{page}")).parse().unwrap()
     }
 
     /// How long it and this thread have waited for a core so far.
