@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use crate::{Ask, Patience, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter};
+use crate::{
+    Ask, COST_MAX, Patience, Rate, Time, Verdict, Wait, fixed_window::share, limit::Meter,
+};
 
 /// About `count` in any window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,8 @@ impl Meter for SlidingCounter {
 
     fn spend(&self, tallies: &mut TwoTallies, ask: Ask) {
         *tallies = self.rolled(tallies, ask.now);
-        tallies.current = tallies.current.saturating_add(ask.cost);
+        // More can be taken ahead than any limit has; it is counted as far as every store can.
+        tallies.current = tallies.current.saturating_add(ask.cost).min(COST_MAX);
     }
 
     fn charge(&self, tallies: &mut TwoTallies, ask: Ask) {

@@ -133,7 +133,7 @@ impl Base {
             let run = probe::run_of(&mut connection, generation).await?;
             Ok((connection, run))
         });
-        let (connection, run) = connecting.await?;
+        let (connection, run) = connecting.await.map_err(Fault::while_connecting)?;
         if server.met(run) {
             self.forgot();
         }

@@ -1,7 +1,7 @@
 //! Whether a server is worth asking.
 //!
-//! A lost connection opens the breaker at once, because nothing can be answered on it; other
-//! failures open it when several come in a row, because one slow answer says nothing. While it is
+//! A server that cannot be connected to opens the breaker at once; other failures open it when
+//! several come in a row, because one slow answer or one lost connection says nothing. While it is
 //! open calls fail without waiting, and only a probe in the background closes it. Each opening
 //! begins a new generation: what an older connection still reports no longer matters, and the
 //! connection itself is not used again.
@@ -49,7 +49,7 @@ impl Breaker {
             return false;
         }
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        if !fault.is_lost() && failures < FAILURES_MAX {
+        if !fault.is_unreachable() && failures < FAILURES_MAX {
             return false;
         }
         *cause = Some(fault.clone());
@@ -81,15 +81,20 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
+    fn refused() -> Fault {
+        Fault::new(ErrorKind::Connection, "connection refused").while_connecting()
+    }
+
     fn slow() -> Fault {
         Fault::timed_out(Duration::from_millis(50))
     }
 
     #[test]
-    fn a_lost_connection_opens_it_at_once() {
+    fn a_server_that_cannot_be_reached_opens_it_at_once() {
         let breaker = Breaker::default();
-        assert!(breaker.fail(&Fault::new(ErrorKind::Connection, "connection lost"), 0));
-        assert_eq!(breaker.refusal().unwrap().to_string(), "connection lost");
+        assert!(!breaker.fail(&Fault::new(ErrorKind::Connection, "connection lost"), 0));
+        assert!(breaker.fail(&refused(), 0));
+        assert_eq!(breaker.refusal().unwrap().to_string(), "connection refused");
         breaker.close();
         assert!(breaker.refusal().is_none());
     }
@@ -107,7 +112,7 @@ mod tests {
     #[test]
     fn what_an_older_generation_reports_does_not_matter() {
         let breaker = Breaker::default();
-        let lost = Fault::new(ErrorKind::Connection, "connection lost");
+        let lost = refused();
         assert!(breaker.fail(&lost, 0));
         breaker.close();
         assert!(!breaker.fail(&lost, 0));

@@ -3,15 +3,29 @@
 //! The script decides and writes. It answers with the state that each decision met; what is shown
 //! to the caller is worked out from that by the same code as in memory, so it cannot differ.
 
-use std::{collections::HashMap, sync::Arc};
+mod arguments;
+mod mixed;
+mod numbers;
+mod seen;
+mod takes;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
 
 use redis::{Cmd, Value};
-use tollgate_core::{Ask, Decision, Judgement, Patience, State, Time};
-use tollgate_store::Drawn;
+use tollgate_core::{Ask, Decision, Judgement, Patience, Time, Verdict};
+use tollgate_store::{Drawn, Level};
 
+use self::{
+    arguments::Arguments,
+    mixed::Mixed,
+    seen::{Numbers, Seen},
+    takes::Takes,
+};
 use crate::{
-    request::{Action, Request},
-    script::{Parts, Script, Scripts},
+    request::{Action, Item, Request},
+    script::{Kind, Parts, Script, Scripts},
 };
 
 /// A call that is ready to be sent.
@@ -20,7 +34,17 @@ pub(crate) struct Call<'a> {
     requests: &'a [&'a Request],
     script: Arc<Script>,
     keys: Vec<&'a [u8]>,
-    args: Vec<u64>,
+    arguments: Arguments,
+    form: Form,
+}
+
+/// In which form the script answers.
+#[derive(Debug)]
+enum Form {
+    /// A level for each request, in this order.
+    Takes(Vec<usize>),
+    /// What it saw of each item, kind by kind, and more, request by request.
+    Mixed(Vec<Kind>),
 }
 
 /// What came of a request.
@@ -51,24 +75,12 @@ pub(crate) struct BadReply(String);
 impl<'a> Call<'a> {
     /// The call for these requests, which are carried out in this order, each on its own.
     pub(crate) fn new(scripts: &Scripts, requests: &'a [&'a Request]) -> Self {
-        let mut keys: Vec<&[u8]> = Vec::new();
-        let mut places: HashMap<&[u8], u64> = HashMap::new();
-        let mut args = vec![0];
-        for item in requests.iter().flat_map(|request| &request.items) {
-            let rate = item.limit.rate().map_or((0, 1), |rate| (rate.count, rate.period_micros()));
-            args.extend([rate.1, rate.0, item.limit.capacity(), 60_000]);
-            args[0] += 1;
+        if let Some(Takes { keys, arguments, order }) = Takes::of(requests) {
+            let script = scripts.of(Parts::Takes);
+            return Self { requests, script, keys, arguments, form: Form::Takes(order) };
         }
-        let mut limit = 0;
-        for item in requests.iter().flat_map(|request| &request.items) {
-            limit += 1;
-            let place = *places.entry(&item.name).or_insert_with(|| {
-                keys.push(&item.name);
-                keys.len() as u64
-            });
-            args.extend([place, limit, item.cost]);
-        }
-        Self { requests, script: scripts.of(Parts::default()), keys, args }
+        let Mixed { keys, arguments, parts, kinds } = Mixed::of(requests);
+        Self { requests, script: scripts.of(parts), keys, arguments, form: Form::Mixed(kinds) }
     }
 
     /// The script, for when the server does not know it.
@@ -83,8 +95,8 @@ impl<'a> Call<'a> {
         for key in &self.keys {
             command.arg(*key);
         }
-        for arg in &self.args {
-            command.arg(*arg);
+        for argument in self.arguments.iter() {
+            command.arg(argument);
         }
         command
     }
@@ -92,31 +104,76 @@ impl<'a> Call<'a> {
     /// What the reply means for each request.
     pub(crate) fn read(&self, reply: Value) -> Result<Reply, BadReply> {
         let Value::Array(values) = reply else { return Err(BadReply(format!("{reply:?}"))) };
-        let mut numbers = values.iter().map(|value| match value {
-            Value::Int(number) => Ok(*number),
+        let mut numbers = Numbers(values.into_iter().map(|value| match value {
+            Value::Int(number) => Ok(number),
             other => Err(BadReply(format!("{other:?}"))),
-        });
-        let mut next = || numbers.next().unwrap_or_else(|| Err(BadReply("too short".into())));
-        let now = Time::from_micros(u64::try_from(next()?).unwrap_or(0));
-        let mut outcomes = Vec::with_capacity(self.requests.len());
-        for request in self.requests {
-            let mut judgement = Judgement::OPEN;
-            let patience = match request.action {
-                Action::Take { patience, .. } => patience,
-                _ => Patience::None,
-            };
-            let mut ask = Ask { now, cost: 0, patience, lease: 0 };
-            for item in &request.items {
-                ask.cost = item.cost;
-                let _level = next()?;
-                let state: State = item.limit.fresh();
-                judgement.add(&item.limit, item.limit.check(&state, ask));
+        }));
+        let now = Time::from_micros(numbers.next()?);
+        let outcomes = match &self.form {
+            Form::Takes(order) => self.read_takes(numbers, now, order)?,
+            Form::Mixed(kinds) => {
+                let mut kinds = &**kinds;
+                let read = |request: &&Request| {
+                    let own;
+                    (own, kinds) = kinds.split_at(request.items.len());
+                    read(&mut numbers, now, request, own)
+                };
+                self.requests.iter().map(read).collect::<Result<_, _>>()?
             }
-            outcomes.push(match request.decides() {
-                true => Outcome::Decided(judgement.decision(&ask)),
-                false => Outcome::Done,
-            });
-        }
+        };
         Ok(Reply { now, outcomes })
     }
+
+    fn read_takes<I: Iterator<Item = Result<i64, BadReply>>>(
+        &self,
+        mut numbers: Numbers<I>,
+        now: Time,
+        order: &[usize],
+    ) -> Result<Vec<Outcome>, BadReply> {
+        let mut outcomes = vec![Outcome::Done; self.requests.len()];
+        for at in order {
+            let Some(item) = self.requests[*at].items.first() else { continue };
+            let seen = Seen::read(&mut numbers, Kind::Narrow, &item.limit, now)?;
+            let verdict = seen.verdict(&item.limit, ask(item.cost, Patience::None, now));
+            let decision = Decision::of_one(item.limit.capacity(), verdict, now);
+            outcomes[*at] = Outcome::Decided(decision);
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Reads what came of one request of a long call.
+fn read<I: Iterator<Item = Result<i64, BadReply>>>(
+    numbers: &mut Numbers<I>,
+    now: Time,
+    request: &Request,
+    kinds: &[Kind],
+) -> Result<Outcome, BadReply> {
+    let (patience, look) = match request.action {
+        Action::Take { patience, .. } => (patience, false),
+        Action::Refund { .. } => (Patience::None, true),
+        Action::Draw { .. } => (Patience::None, false),
+        _ => return Ok(Outcome::Done),
+    };
+    let mut judgement = Judgement::OPEN;
+    let mut last = Verdict::UNLIMITED;
+    for (item, kind) in request.items.iter().zip(kinds) {
+        let seen = Seen::read(numbers, *kind, &item.limit, now)?;
+        let cost = if look { 0 } else { item.cost };
+        last = seen.verdict(&item.limit, ask(cost, patience, now));
+        judgement.add(&item.limit, last);
+    }
+    if judgement.allowed() != (numbers.next()? == 1) {
+        return Err(BadReply("it does not follow from what was seen".to_owned()));
+    }
+    let shown = request.items.get(judgement.shown()).map_or(0, |item: &Item| item.position);
+    let decision = Decision { shown, ..judgement.decision(&ask(0, patience, now)) };
+    let Action::Draw { left, .. } = request.action else { return Ok(Outcome::Decided(decision)) };
+    let (granted, lasts) = (numbers.next()?, Duration::from_micros(numbers.next()?));
+    let level = Level { at: now, remaining: last.remaining.saturating_sub(granted) };
+    Ok(Outcome::Drawn(Drawn { decision, slice: left.saturating_add(granted), lasts, level }))
+}
+
+const fn ask(cost: u64, patience: Patience, now: Time) -> Ask {
+    Ask { now, cost, patience, lease: 0 }
 }

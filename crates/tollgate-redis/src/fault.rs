@@ -65,11 +65,13 @@ const NEEDS_LOGIN: &str = "a password is needed";
 pub(crate) struct Fault {
     pub(crate) kind: ErrorKind,
     text: Arc<str>,
+    /// No connection can be had at all.
+    unreachable: bool,
 }
 
 impl Fault {
     pub(crate) fn new(kind: ErrorKind, text: impl Into<Arc<str>>) -> Self {
-        Self { kind, text: text.into() }
+        Self { kind, text: text.into(), unreachable: false }
     }
 
     pub(crate) fn timed_out(after: Duration) -> Self {
@@ -123,9 +125,19 @@ impl Fault {
         &*self.text == NEEDS_LOGIN
     }
 
-    /// Whether there is no use in trying again on the same connection.
+    /// The same, met while connecting.
+    pub(crate) fn while_connecting(self) -> Self {
+        Self { unreachable: true, ..self }
+    }
+
+    /// Whether a connection was lost that may be had again.
     pub(crate) fn is_lost(&self) -> bool {
-        self.kind == ErrorKind::Connection
+        self.kind == ErrorKind::Connection && !self.unreachable
+    }
+
+    /// Whether nobody can be reached, so that there is no use in asking.
+    pub(crate) const fn is_unreachable(&self) -> bool {
+        self.unreachable
     }
 }
 

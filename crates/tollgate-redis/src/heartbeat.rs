@@ -58,7 +58,12 @@ pub(crate) async fn keep_beating(base: Arc<Base>) {
                 continue;
             }
             let generation = server.breaker.generation();
-            match beat(&base, &server).await {
+            let beaten = match beat(&base, &server).await {
+                // Somebody may have closed an idle connection; on a new one it is heard.
+                Err(fault) if fault.is_lost() => beat(&base, &server).await,
+                beaten => beaten,
+            };
+            match beaten {
                 Ok(()) => {
                     server.breaker.succeed();
                     probe::check_eviction(&base, &server).await;

@@ -14,6 +14,10 @@ use crate::names::{Names, slot};
 /// How many limits of one request are handled without an allocation.
 const INLINE: usize = 2;
 
+/// How many microseconds, and how many tokens, a reservation may reach ahead: half of what a double
+/// counts exactly.
+const AHEAD_MAX: u64 = 1 << 52;
+
 /// What is asked, and of which counters.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -86,15 +90,16 @@ pub(crate) struct Item {
 }
 
 impl Request {
-    /// Takes from all limits or from none; places are held in the name of this node's `lease`.
-    pub(crate) fn take(names: &Names, node: &str, take: Take<'_>) -> Self {
+    /// Takes from all limits or from none; places are held under the name `lease`.
+    pub(crate) fn take(names: &Names, take: Take<'_>) -> Self {
         let places = |charge: &Charge<'_>| matches!(charge.limit.limit(), Limit::Concurrency(_));
         let holder = match take.charges.iter().any(places) {
-            true => holder(node, take.lease),
+            true => holder(take.lease),
             false => Arc::default(),
         };
-        let action = Action::Take { patience: take.patience, holder };
-        Self { action, items: merged(names, take.charges) }
+        let items = merged(names, take.charges);
+        let patience = bounded(take.patience, &items);
+        Self { action: Action::Take { patience, holder }, items }
     }
 
     /// Gives back to all limits.
@@ -102,9 +107,9 @@ impl Request {
         Self { action: Action::Refund { holder: Arc::default() }, items: items(names, charges) }
     }
 
-    /// Frees the places that this node's `lease` holds.
-    pub(crate) fn release(names: &Names, node: &str, charges: &[Charge<'_>], lease: u64) -> Self {
-        let action = Action::Release { holder: holder(node, lease) };
+    /// Frees the places held under the name `lease`.
+    pub(crate) fn release(names: &Names, charges: &[Charge<'_>], lease: u64) -> Self {
+        let action = Action::Release { holder: holder(lease) };
         Self { action, items: items(names, charges) }
     }
 
@@ -178,8 +183,10 @@ impl Item {
     }
 }
 
-fn holder(node: &str, lease: u64) -> Arc<str> {
-    format!("{node}-{lease}").into()
+/// Without the node: a caller behind a load balancer gives back at another than it took at. That
+/// names differ over the fleet is for whoever gives them.
+fn holder(lease: u64) -> Arc<str> {
+    lease.to_string().into()
 }
 
 fn item(names: &Names, position: usize, charge: &Charge<'_>) -> Item {
@@ -220,6 +227,20 @@ fn merged(names: &Names, charges: &[Charge<'_>]) -> SmallVec<[Item; INLINE]> {
         }
     }
     items
+}
+
+/// Patience as far as a script can count it: a hundred years, and 2^52 tokens of any bucket.
+fn bounded(patience: Patience, items: &[Item]) -> Patience {
+    let Patience::Micros(micros) = patience else { return patience };
+    let longest = items.iter().map(|item| match &item.limit {
+        Limit::TokenBucket(bucket) | Limit::LeakyBucket(bucket) => {
+            let (tokens, period) = bucket.flow();
+            u128::from(AHEAD_MAX) * u128::from(period) / u128::from(tokens.max(1))
+        }
+        _ => u128::from(AHEAD_MAX),
+    });
+    let longest = longest.min().and_then(|micros| u64::try_from(micros).ok());
+    Patience::Micros(micros.min(longest.unwrap_or(AHEAD_MAX)).min(AHEAD_MAX))
 }
 
 /// How much of a limit the whole fleet may hold ahead.

@@ -9,7 +9,12 @@ use parking_lot::Mutex;
 use sha1_smol::Sha1;
 
 const REDIS_TIME: &str = include_str!("scripts/redis_time.lua");
+const STATE: &str = include_str!("scripts/state.lua");
+const BUCKET: &str = include_str!("scripts/bucket.lua");
 const TAKE: &str = include_str!("scripts/take.lua");
+const REQUESTS_HEAD: &str = include_str!("scripts/requests_head.lua");
+const REQUESTS_TAIL: &str = include_str!("scripts/requests_tail.lua");
+const SLICES: &str = include_str!("scripts/slices.lua");
 
 /// A script and the name that Redis knows it by.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +35,34 @@ pub(crate) enum Clock {
     Key(String),
 }
 
+/// A kind of limit as the scripts tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A bucket whose sums a double holds exactly.
+    Narrow,
+    /// A bucket whose sums need two.
+    Wide,
+    FixedWindow,
+    SlidingCounter,
+    SlidingLog,
+    SlidingWindow,
+    Concurrency,
+}
+
+/// Which parts a script is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Parts {
+    /// Only takes of one bucket each.
+    Takes,
+    /// Everything else.
+    Requests {
+        /// The kinds of limits, a bit for each.
+        kinds: u8,
+        /// Whether slices are asked for.
+        slices: bool,
+    },
+}
+
 /// All scripts that were needed so far.
 #[derive(Debug)]
 pub(crate) struct Scripts {
@@ -37,9 +70,47 @@ pub(crate) struct Scripts {
     made: Mutex<HashMap<Parts, Arc<Script>>>,
 }
 
-/// Which parts a script is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Parts(u32);
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::Narrow,
+        Self::Wide,
+        Self::FixedWindow,
+        Self::SlidingCounter,
+        Self::SlidingLog,
+        Self::SlidingWindow,
+        Self::Concurrency,
+    ];
+
+    /// Its name in the scripts.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Narrow => "narrow",
+            Self::Wide => "wide",
+            Self::FixedWindow => "fixed_window",
+            Self::SlidingCounter => "sliding_counter",
+            Self::SlidingLog => "sliding_log",
+            Self::SlidingWindow => "sliding_window",
+            Self::Concurrency => "concurrency",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Narrow => include_str!("scripts/narrow.lua"),
+            Self::Wide => include_str!("scripts/wide.lua"),
+            Self::FixedWindow => include_str!("scripts/fixed_window.lua"),
+            Self::SlidingCounter => include_str!("scripts/sliding_counter.lua"),
+            Self::SlidingLog => include_str!("scripts/sliding_log.lua"),
+            Self::SlidingWindow => include_str!("scripts/sliding_window.lua"),
+            Self::Concurrency => include_str!("scripts/concurrency.lua"),
+        }
+    }
+
+    /// Its bit in [`Parts::Requests`].
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
 
 impl Scripts {
     /// No script yet; all will have the time from `clock`.
@@ -58,8 +129,39 @@ impl Scripts {
         Arc::clone(script)
     }
 
-    fn make(&self, _parts: Parts) -> Script {
-        let text = format!("{}{TAKE}", self.clock);
+    fn make(&self, parts: Parts) -> Script {
+        let mut texts = vec![&*self.clock, STATE];
+        match parts {
+            Parts::Takes => texts.extend([BUCKET, TAKE]),
+            Parts::Requests { kinds, slices } => {
+                let buckets = Kind::Narrow.bit() | Kind::Wide.bit();
+                texts.extend((kinds & buckets > 0).then_some(BUCKET));
+                texts.push(REQUESTS_HEAD);
+                let wanted = Kind::ALL.into_iter().filter(|kind| kinds & kind.bit() > 0);
+                texts.extend(wanted.map(|kind| kind.text()));
+                texts.extend(slices.then_some(SLICES));
+                texts.push(REQUESTS_TAIL);
+            }
+        }
+        let text = texts.join("\n");
         Script { sha1: Sha1::from(&text).digest().to_string().into(), text: text.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_has_what_is_needed_and_no_more() {
+        let scripts = Scripts::new(&Clock::RedisTime);
+        let takes = scripts.of(Parts::Takes);
+        assert!(takes.text.contains("'TIME'") && !takes.text.contains("kinds"));
+        let kinds = Kind::SlidingLog.bit() | Kind::Wide.bit();
+        let some = scripts.of(Parts::Requests { kinds, slices: false });
+        assert!(some.text.contains("kinds.sliding_log") && some.text.contains("kinds.wide"));
+        assert!(!some.text.contains("kinds.narrow") && !some.text.contains("ops.draw"));
+        assert!(Arc::ptr_eq(&takes, &scripts.of(Parts::Takes)));
+        assert_eq!(takes.sha1.len(), 40);
     }
 }

@@ -121,15 +121,15 @@ impl RedisStore {
         self.base.topology.is_cluster() && request.slots().len() > 1
     }
 
-    async fn take_many(&self, requests: Vec<Box<Request>>) -> Result<Vec<Decision>, StoreError> {
+    async fn take_many(&self, requests: Vec<Request>) -> Result<Vec<Decision>, StoreError> {
         let mut decisions = Vec::with_capacity(requests.len());
         if requests.iter().any(|request| self.is_apart(request)) {
             for request in requests {
-                decisions.push(decided(self.ask(request).await?)?);
+                decisions.push(decided(self.ask(Box::new(request)).await?)?);
             }
             return Ok(decisions);
         }
-        for pending in ask::many(&self.base, requests).await {
+        for pending in ask::many(&self.base, requests.into_iter().map(Box::new)).await {
             decisions.push(decided(pending.outcome().await?)?);
         }
         Ok(decisions)
@@ -142,9 +142,9 @@ impl RedisStore {
         }
     }
 
-    async fn done(&self, requests: Vec<Box<Request>>) -> Result<(), StoreError> {
+    async fn done(&self, requests: Vec<Request>) -> Result<(), StoreError> {
         for request in requests {
-            self.ask(request).await?;
+            self.ask(Box::new(request)).await?;
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Store for RedisStore {
     }
 
     fn take_each<'a>(&'a self, takes: &'a [Take<'a>]) -> Answer<'a, Vec<Decision>> {
-        let request = |take: &Take<'_>| Box::new(Request::take(&self.base.names, *take));
+        let request = |take: &Take<'_>| Request::take(&self.base.names, *take);
         let requests = takes.iter().map(request).collect();
         Answer::Waiting(Box::pin(self.take_many(requests)))
     }
@@ -200,13 +200,13 @@ impl Slices for RedisStore {
     }
 
     fn put_back<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
-        let some = |some| Box::new(Request::put_back(&self.base.names, &self.base.node, some));
+        let some = |some| Request::put_back(&self.base.names, &self.base.node, some);
         let requests = holdings.chunks(HOLDINGS_MAX).map(some).collect();
         Answer::Waiting(Box::pin(self.done(requests)))
     }
 
     fn reassert<'a>(&'a self, holdings: &'a [Holding<'a>]) -> Answer<'a, ()> {
-        let some = |some| Box::new(Request::reassert(&self.base.names, &self.base.node, some));
+        let some = |some| Request::reassert(&self.base.names, &self.base.node, some);
         let requests = holdings.chunks(HOLDINGS_MAX).map(some).collect();
         Answer::Waiting(Box::pin(self.done(requests)))
     }

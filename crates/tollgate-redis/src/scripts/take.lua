@@ -1,23 +1,41 @@
-local call, floor = redis.call, math.floor
-local limits = ARGV[1] * 4
-local answer = { now }
-for at = limits + 2, #ARGV, 3 do
-  local key, limit, cost = KEYS[tonumber(ARGV[at])], ARGV[at + 1] * 4 - 2, tonumber(ARGV[at + 2])
-  local period, rate = tonumber(ARGV[limit]), tonumber(ARGV[limit + 1])
-  local burst, keep_ms = tonumber(ARGV[limit + 2]), tonumber(ARGV[limit + 3])
-  local full = burst * period
-  local stored = call('HMGET', key, 'tokens', 'lastRefill')
-  local level = full
-  if stored[2] then
-    level = floor(stored[1] * period + 0.5) + (now - stored[2] * 1000) * rate
-    if level > full then level = full end
-  end
-  answer[#answer + 1] = level
-  local after = level - cost * period
-  if cost > 0 and rate > 0 and after >= 0 then
-    local ms = floor(now / 1000)
-    call('HSET', key, 'tokens', (after - (now - ms * 1000) * rate) / period, 'lastRefill', ms)
-    call('PEXPIRE', key, keep_ms)
+-- Takes of one limit each, from buckets, at once or not at all: what most programs ask most.
+--
+-- Requests come ordered by limit and key, so that each key is read once and written once. Answered
+-- are the time and, for each request, the level that it met.
+
+local answer, size, key, at, last = { now }, 1, 0, 0, #ARGV
+while at < last do
+  local period, rate, burst = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local limit = {
+    period = period, rate = rate, burst = burst,
+    full = burst * period, rate_ms = rate * 1000,
+    text = ARGV[at + 4], ttl = tonumber(ARGV[at + 5]),
+  }
+  local keys = key + ARGV[at + 6]
+  at = at + 6
+  while key < keys do
+    key = key + 1
+    local name = KEYS[key]
+    local level, time, expires = refill(name, limit)
+    local before = level
+    at = at + 1
+    -- A cost, or how many of them follow, below zero.
+    local cost = tonumber(ARGV[at])
+    local more = 0
+    if cost < 0 then
+      more, at = -cost - 1, at + 1
+      cost = tonumber(ARGV[at])
+    end
+    while true do
+      size = size + 1
+      answer[size] = level
+      cost = cost * period
+      if level >= cost then level = level - cost end
+      if more == 0 then break end
+      more, at = more - 1, at + 1
+      cost = tonumber(ARGV[at])
+    end
+    if level ~= before then pour(name, limit, level, time, expires) end
   end
 end
 return answer

@@ -1,0 +1,109 @@
+//! The short call: takes of one bucket each, at once or not at all.
+//!
+//! Such requests do not depend on each other unless they ask the same key. So they are sent ordered
+//! by limit and key, and the script needs to remember nothing: each key is read once, all its
+//! requests are decided, and it is written once.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+use tollgate_core::Patience;
+
+use super::{arguments::Arguments, numbers};
+use crate::{
+    request::{Action, Item, Request},
+    script::Kind,
+};
+
+/// Requests in the order of the call.
+#[derive(Debug, Default)]
+pub(super) struct Takes<'a> {
+    pub(super) keys: Vec<&'a [u8]>,
+    pub(super) arguments: Arguments,
+    /// The places of the requests, in the order of the answers.
+    pub(super) order: Vec<usize>,
+}
+
+/// The requests to one key under one limit.
+struct Cell<'a> {
+    item: &'a Item,
+    /// The place and the cost of each.
+    requests: SmallVec<[(usize, u64); 1]>,
+}
+
+impl<'a> Cell<'a> {
+    fn new(at: usize, item: &'a Item) -> Self {
+        Self { item, requests: SmallVec::from_iter([(at, item.cost)]) }
+    }
+}
+
+impl<'a> Takes<'a> {
+    /// The call for these requests; `None` if one of them asks for more than it can.
+    pub(super) fn of(requests: &[&'a Request]) -> Option<Self> {
+        if let [request] = requests {
+            return Some(Self::default().with(&[Cell::new(0, plain(request)?)]));
+        }
+        let mut takes = Self::default();
+        for cells in by_limit(requests)? {
+            takes = takes.with(&cells);
+        }
+        Some(takes)
+    }
+
+    /// Adds the requests under one limit.
+    fn with(mut self, cells: &[Cell<'a>]) -> Self {
+        let Some(first) = cells.first().map(|cell| cell.item) else { return self };
+        let Some(bucket) = numbers::BucketNumbers::of(&first.limit) else { return self };
+        self.arguments.numbers([bucket.period, bucket.rate, bucket.burst]);
+        self.arguments.text(numbers::text(&first.limit));
+        self.arguments.numbers([numbers::ttl_millis(first)]);
+        self.arguments.number(cells.len());
+        for cell in cells {
+            self.keys.push(&cell.item.name);
+            if cell.requests.len() > 1 {
+                self.arguments.number(-i64::try_from(cell.requests.len()).unwrap_or(i64::MAX));
+            }
+            for (at, cost) in &cell.requests {
+                self.arguments.number(numbers::cost(*cost));
+                self.order.push(*at);
+            }
+        }
+        self
+    }
+}
+
+fn plain(request: &Request) -> Option<&Item> {
+    let Action::Take { patience: Patience::None, .. } = request.action else { return None };
+    let [item] = &*request.items else { return None };
+    let narrow = numbers::kind(request, item) == Kind::Narrow;
+    (narrow && !item.counts_refused).then_some(item)
+}
+
+/// Requests by key, and keys by limit; each in the order they came.
+fn by_limit<'a>(requests: &[&'a Request]) -> Option<Vec<Vec<Cell<'a>>>> {
+    let mut limits: Vec<(u128, Vec<Cell<'a>>)> = Vec::new();
+    let mut places: HashMap<&[u8], (usize, usize)> = HashMap::with_capacity(requests.len());
+    for (at, request) in requests.iter().enumerate() {
+        let item = plain(request)?;
+        if let Some((limit, cell)) = places.get(&*item.name) {
+            let (tag, cells) = &mut limits[*limit];
+            // One key under two sets of numbers, while a change is under way: the long call can.
+            if *tag != item.tag {
+                return None;
+            }
+            cells[*cell].requests.push((at, item.cost));
+            continue;
+        }
+        let limit = match limits.iter().position(|(tag, _)| *tag == item.tag) {
+            Some(limit) => limit,
+            None => {
+                limits.push((item.tag, Vec::new()));
+                limits.len() - 1
+            }
+        };
+        let cells = &mut limits[limit].1;
+        places.insert(&item.name, (limit, cells.len()));
+        cells.push(Cell::new(at, item));
+    }
+    Some(limits.into_iter().map(|(_, cells)| cells).collect())
+}
