@@ -349,6 +349,24 @@ fn a_bad_link_is_noticed_and_a_mended_one_within_a_second() {
 }
 
 #[test]
+fn one_lost_connection_is_no_alarm() {
+    let server = redis().unwrap();
+    let limit = daily("p", 100_000);
+    let (link, store) = behind_a_link(&server);
+    let runtime = runtime();
+    runtime.block_on(store.ready());
+    let watch = store.health().watch();
+    for _ in 0..5 {
+        assert!(runtime.block_on(passes(&store, &limit, "ann")));
+        link.reset_once();
+        // Whatever was under way then may be lost; what comes after it is not.
+        let _ = runtime.block_on(take(&store, &limit, "ann"));
+    }
+    assert!(runtime.block_on(passes(&store, &limit, "ann")));
+    assert!(!watch.has_changed().unwrap());
+}
+
+#[test]
 fn an_idle_connection_that_was_closed_costs_nobody_an_answer() {
     let server = redis().unwrap();
     let (store, limit) = (start(&server.url()), daily("p", 100));
