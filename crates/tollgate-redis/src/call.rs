@@ -168,10 +168,10 @@ fn read<I: Iterator<Item = Result<i64, BadReply>>>(
     }
     let shown = request.items.get(judgement.shown()).map_or(0, |item: &Item| item.position);
     let decision = Decision { shown, ..judgement.decision(&ask(0, patience, now)) };
-    let Action::Draw { left, .. } = request.action else { return Ok(Outcome::Decided(decision)) };
-    let (granted, lasts) = (numbers.next()?, Duration::from_micros(numbers.next()?));
-    let level = Level { at: now, remaining: last.remaining.saturating_sub(granted) };
-    Ok(Outcome::Drawn(Drawn { decision, slice: left.saturating_add(granted), lasts, level }))
+    let Action::Draw { .. } = request.action else { return Ok(Outcome::Decided(decision)) };
+    let (slice, lasts) = (numbers.next()?, Duration::from_micros(numbers.next()?));
+    let level = Level { at: now, remaining: last.remaining.saturating_sub(slice) };
+    Ok(Outcome::Drawn(Drawn { decision, slice, lasts, level }))
 }
 
 const fn ask(cost: u64, patience: Patience, now: Time) -> Ask {

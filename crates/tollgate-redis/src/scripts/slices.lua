@@ -5,20 +5,25 @@ local SLICE = 1000000
 -- Of what is left, a node gets so much ahead: near the limit slices shrink to nothing.
 local SHARE = 4
 
--- What all other nodes hold; what has ended is forgotten.
-local function held_by_others(held, node)
-  local all, sum = call('HGETALL', held), 0
+-- For how long a node wants; a slice that ends sooner is cut in proportion.
+local WANTED = 500000
+
+-- What all other nodes hold, and what this one does; what has ended is forgotten.
+local function holders(held, node)
+  local all, others, own = call('HGETALL', held), 0, 0
   for i = 1, #all, 2 do
     local amount, ends = string.match(all[i + 1], '^(%d+) (%d+)$')
     ends = tonumber(ends)
     -- An end that is too far away is from before the clock was set back.
     if not ends or ends <= now or ends > now + 2 * SLICE then
       call('HDEL', held, all[i])
-    elseif all[i] ~= node then
-      sum = sum + tonumber(amount)
+    elseif all[i] == node then
+      own = tonumber(amount)
+    else
+      others = others + tonumber(amount)
     end
   end
-  return sum
+  return others, own
 end
 
 local function hold(held, node, amount, ends)
@@ -33,32 +38,43 @@ local function slice_end(cell)
   return ends
 end
 
--- A request, and what its node would hold beyond it.
+-- Of what others leave, three quarters: the next to come finds something, and equal nodes end up with
+-- equal slices.
+local function grant(cell, want, free, lasts)
+  if lasts < WANTED then want = floor(want * lasts / WANTED) end
+  return math.min(want, free - floor(free / 4), floor(cell.limit.kind.left(cell) / SHARE))
+end
+
+-- A request, and what its node would hold in all.
 ops.draw = function()
   local node, cell, held = text(), cell_of(number()), KEYS[number()]
   local cost, want, left, most = number(), number(), number(), number()
-  local kind, slice = cell.limit.kind, left
+  local kind, others, own = cell.limit.kind, holders(held, node)
+  -- What it still holds is given back first, so that its request can have it; what has ended
+  -- meanwhile is lost.
+  if left > own then left = own end
+  if left > 0 then
+    kind.refund(cell, left, '')
+    cell.dirty = true
+  end
   local allowed = kind.check(cell, cost, -1)
   if allowed and cost > 0 then
     kind.spend(cell, cost, node)
     cell.dirty = true
   end
-  if allowed and want > 0 then
-    local room = most - held_by_others(held, node) - left
-    local some = math.min(want, room, floor(kind.left(cell) / SHARE))
-    if some > 0 then
-      kind.spend(cell, some, node)
-      cell.dirty, slice = true, left + some
-    end
-  end
   local ends = slice_end(cell)
-  if most > 0 then hold(held, node, slice, ends) end
+  local slice = grant(cell, want, most > others and most - others or 0, ends - now)
+  if slice > 0 then
+    kind.spend(cell, slice, node)
+    cell.dirty = true
+  end
+  if slice > 0 or own > 0 then hold(held, node, slice, ends) end
   tell(allowed and 1 or 0)
-  tell(slice - left)
+  tell(slice)
   tell(ends - now)
 end
 
--- What is given back is what the node is known to hold, and no more.
+-- What is given back is what the node is known to hold, and no more; what is missing was spent.
 ops.put_back = function()
   local node = text()
   for _ = 1, number() do
@@ -69,7 +85,7 @@ ops.put_back = function()
       local cell, returned = cell_of(index), math.min(amount, known)
       cell.limit.kind.refund(cell, returned, '')
       cell.dirty = true
-      hold(held, node, known - returned, ends)
+      hold(held, node, 0, ends)
     end
   end
 end
@@ -81,6 +97,9 @@ ops.reassert = function()
     local time, left = number(), number()
     cell.limit.kind.lower(cell, time, left)
     cell.dirty = true
+    -- Another draw may have come first: it holds what it holds.
+    local _, own = holders(held, node)
+    if own > amount then amount = own end
     if amount > 0 then hold(held, node, amount, slice_end(cell)) end
   end
 end

@@ -1,5 +1,7 @@
 //! The contract of every store, on a real server in a time of our own.
 
+mod leased;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
