@@ -14,9 +14,10 @@ use crate::{Answer, Charge, Store};
 pub struct Draw<'a> {
     /// What the request takes, from a limit in leased mode.
     pub charge: Charge<'a>,
-    /// How much more the node would spend soon, at most.
+    /// How much the node would like to hold in all, for half a second of its use.
     pub want: u64,
-    /// What it still holds from before. It is counted in: the answer says what it holds now.
+    /// What it still holds from before. It is given back first, so that the request can have it; the
+    /// answer says what the node holds now.
     pub left: u64,
 }
 
