@@ -117,6 +117,12 @@ impl Link {
         self.queue.lock().calls == 0
     }
 
+    /// Whether it has a connection that works, as far as is known.
+    #[cfg(test)]
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(&*self.line.lock(), Line::Live(live) if live.is_good(&self.server))
+    }
+
     /// Closes the connection once the calls under way are done.
     pub(crate) fn hang_up(&self) {
         *self.line.lock() = Line::Hung;

@@ -367,37 +367,6 @@ fn one_lost_connection_is_no_alarm() {
 }
 
 #[test]
-fn an_idle_connection_that_was_closed_costs_nobody_an_answer() {
-    let server = redis().unwrap();
-    let (store, limit) = (start(&server.url()), daily("p", 100));
-    let runtime = runtime();
-    let mut operator = server.client().unwrap();
-    for _ in 0..5 {
-        assert!(runtime.block_on(passes(&store, &limit, "ann")));
-        let before = ids(&operator.ask("CLIENT LIST").unwrap().text());
-        operator.ask("CLIENT KILL TYPE normal SKIPME yes").unwrap().fine();
-        // The operator stays.
-        wait_until(PATIENCE, || {
-            let now = ids(&operator.ask("CLIENT LIST").unwrap().text());
-            now.iter().filter(|id| before.contains(id)).count() == 1
-        })
-        .unwrap();
-        // The runtime sees the end of the connection as soon as it runs again.
-        runtime.block_on(async {
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-        });
-    }
-    assert_eq!(store.epoch(), 0);
-}
-
-/// Who is connected, of a list with a line for each.
-fn ids(list: &str) -> Vec<String> {
-    list.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
-}
-
-#[test]
 fn a_place_is_given_back_without_a_runtime() {
     let server = redis().unwrap();
     let store = start(&server.url());

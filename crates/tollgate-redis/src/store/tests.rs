@@ -7,16 +7,17 @@ use std::{
     time::Duration,
 };
 
-use tollgate_core::{Clock, Time};
-use tollgate_store::Store;
+use tollgate_core::{Clock, Limit, Rate, Time, Unit};
+use tollgate_store::{NamedLimit, Store};
 use tollgate_testkit::{
     contract,
     resp_client::RespClient,
     servers::{Redis, RedisOptions},
+    wait::{PATIENCE, wait_until},
 };
 
 use super::*;
-use crate::script;
+use crate::{lane::Lane, script};
 
 const CLOCK_KEY: &str = "clock of the test";
 
@@ -88,4 +89,32 @@ fn the_store_keeps_the_contract() {
 fn the_store_keeps_the_contract_on_the_oldest_redis_and_on_valkey() {
     check(&RedisOptions::oldest().start().unwrap());
     check(&RedisOptions::valkey().start().unwrap());
+}
+
+#[test]
+fn an_idle_connection_that_was_closed_costs_nobody_an_answer() {
+    let server = RedisOptions::new().start().unwrap();
+    let config = RedisConfig {
+        timeout: Duration::from_secs(10),
+        ..RedisConfig::new(server.url().parse().unwrap())
+    };
+    let store = RedisStore::start(config, Arc::new(())).unwrap();
+    let limit = Limit::token_bucket(Rate::per(1, Unit::Day), 100).unwrap();
+    let limit = NamedLimit::new("p", 0, limit);
+    let charges = [Charge { limit: &limit, key: b"ann", cost: 1 }];
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let is_live = || {
+        runtime.block_on(async {
+            tokio::task::yield_now().await;
+            let server = store.base.topology.route(0).unwrap();
+            Lane::of_this_thread(&store.base).link(&server).is_live()
+        })
+    };
+    for _ in 0..5 {
+        assert!(runtime.block_on(store.take(Take::now(&charges))).unwrap().allowed);
+        assert!(is_live());
+        server.ask("CLIENT KILL TYPE normal SKIPME yes");
+        wait_until(PATIENCE, || !is_live()).unwrap();
+    }
+    assert_eq!(store.epoch(), 0);
 }
