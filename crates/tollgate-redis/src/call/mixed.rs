@@ -140,10 +140,7 @@ fn limit<'c, 'a>(limits: &mut Vec<&'c Cell<'a>>, cell: &'c Cell<'a>) -> usize {
 }
 
 const fn is_slice(request: &Request) -> bool {
-    matches!(
-        request.action,
-        Action::Draw { .. } | Action::PutBack { .. } | Action::Reassert { .. }
-    )
+    matches!(request.action, Action::Draw { .. } | Action::PutBack { .. } | Action::Reassert { .. })
 }
 
 /// Writes what is done, with the cell and the held key of each item.

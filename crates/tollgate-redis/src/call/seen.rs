@@ -80,9 +80,9 @@ impl Seen {
         let ask = Ask { now: self.at, ..ask };
         match &self.state {
             What::State(state) => limit.check(state, ask),
-            What::Glance(glance) => limit
-                .check_glance(*glance, ask)
-                .unwrap_or_else(|| limit.check(&limit.fresh(), ask)),
+            What::Glance(glance) => {
+                limit.check_glance(*glance, ask).unwrap_or_else(|| limit.check(&limit.fresh(), ask))
+            }
         }
     }
 }

@@ -38,31 +38,36 @@ local function oldest(limit, cell, time)
   return first > 0 and first or 0
 end
 
--- How much the limit has left at an instant; below zero if more is counted than there is.
-local function rest_at(limit, cell, time)
-  local rest = limit.count
+-- How many steps past sub-windows count at an instant, and how much the newest does.
+local function counted(limit, cell, time)
+  local steps = 0
   for part = oldest(limit, cell, time), cell.newest - 1 do
-    rest = rest - cell.past[part % PARTS] * limit.step
+    steps = steps + cell.past[part % PARTS]
   end
-  if cell.newest >= floor(time / limit.part) - PARTS then rest = rest - cell.count end
-  return rest
+  local newest_counts = cell.newest >= floor(time / limit.part) - PARTS
+  return steps, newest_counts and cell.count or 0
 end
 
--- The earliest instant at which so much more has room, where `rest` is left.
-local function window_turn(cell, cost, rest)
+-- How much the limit has left at an instant; below zero if more is counted than there is. So much
+-- more may be counted that it is not exact, but then it is far below zero.
+local function rest_at(limit, cell, time)
+  local steps, count = counted(limit, cell, time)
+  return limit.count - steps * limit.step - count
+end
+
+-- The earliest instant at which so much more has room.
+local function window_turn(cell, cost)
   local limit, time = cell.limit, counting(cell)
-  local excess = cost - rest
-  if excess <= 0 then return time end
-  for part = oldest(limit, cell, time), cell.newest do
-    local count = cell.count
-    if part < cell.newest then count = cell.past[part % PARTS] * limit.step end
-    if excess <= count then
-      local gone = gone_at(limit, part)
-      return gone > time and gone or time
-    end
-    excess = excess - count
+  local steps, count = counted(limit, cell, time)
+  local gone = time
+  local part = oldest(limit, cell, time)
+  while limit.count - steps * limit.step - count < cost do
+    gone = gone_at(limit, part)
+    if part >= cell.newest then break end
+    steps = steps - cell.past[part % PARTS]
+    part = part + 1
   end
-  return time
+  return gone > time and gone or time
 end
 
 -- From when on nothing that was taken counts.
@@ -168,17 +173,17 @@ kinds.sliding_window = {
   check = function(cell, cost, patience)
     local limit = cell.limit
     if cost == 0 then cost = 1 end
-    local passes, rest = cost <= limit.count, rest_at(limit, cell, counting(cell))
-    local when = passes and window_turn(cell, cost, rest) or cell.time
+    local passes = cost <= limit.count
+    local when = passes and window_turn(cell, cost) or cell.time
     tell(cell.time)
-    tell(limit.count - rest)
+    tell(limit.count - rest_at(limit, cell, counting(cell)))
     tell(when)
     tell(window_free(cell))
     return passes and when - cell.time <= (patience > 0 and patience or 0)
   end,
 
   spend = function(cell, cost)
-    advance(cell, window_turn(cell, cost, rest_at(cell.limit, cell, counting(cell))))
+    advance(cell, window_turn(cell, cost))
     cell.count = cell.count + cost
   end,
 

@@ -46,15 +46,24 @@ local function parsed(limit, tokens)
   return whole, rest
 end
 
--- The level after so many microseconds more, or fewer.
+-- The level after so many microseconds more.
 local function flown(limit, whole, rest, micros)
-  local more, parts = muldiv(micros < 0 and -micros or micros, limit.rate, limit.period)
-  if micros < 0 then
-    if parts > rest then more, rest = more + 1, rest + limit.period end
-    return whole - more, rest - parts
+  local more, parts = muldiv(micros, limit.rate, limit.period)
+  if more >= 9007199254740992 and whole < 0 then
+    -- What is owed is paid first: there are no numbers for so much at once.
+    local half = floor(micros / 2)
+    whole, rest = flown(limit, whole, rest, half)
+    return flown(limit, whole, rest, micros - half)
   end
   if rest >= limit.period - parts then return whole + more + 1, rest - (limit.period - parts) end
   return whole + more, rest + parts
+end
+
+-- The level so many microseconds before.
+local function ebbed(limit, whole, rest, micros)
+  local less, parts = muldiv(micros, limit.rate, limit.period)
+  if parts > rest then less, rest = less + 1, rest + limit.period end
+  return whole - less, rest - parts
 end
 
 -- As in bucket.lua.
@@ -65,7 +74,7 @@ local function wide_set_back(limit, cell, refilled)
   local most = flown(limit, 0, 0, 1000)
   if refilled % 1000 > 0 or cell.whole < 0 or cell.whole > most then return end
   if ahead > 1000 then ahead = 1000 end
-  cell.whole, cell.rest = flown(limit, cell.whole, cell.rest, -ahead)
+  cell.whole, cell.rest = ebbed(limit, cell.whole, cell.rest, ahead)
   if cell.whole < 0 then cell.whole, cell.rest = 0, 0 end
   cell.time = refilled - ahead
 end
@@ -143,7 +152,7 @@ kinds.wide = {
     if whole >= limit.burst then return call('DEL', cell.key) end
     local ms = floor(cell.time / 1000)
     local shown = string.format('%.0f', ms)
-    local base, parts = flown(limit, whole, rest, ms * 1000 - cell.time)
+    local base, parts = ebbed(limit, whole, rest, cell.time - ms * 1000)
     if base < 0 and whole >= 0 then
       base, parts = flown(limit, base, parts, 1000)
       ms = ms + 1
