@@ -4,6 +4,14 @@
 -- rate is what flows in per microsecond. Stored are tokens at a whole millisecond, as people read it.
 -- The decimal fraction is exact enough to find the whole number of parts again.
 
+-- Microseconds of a text in milliseconds, which are whole but for buckets that are full within one.
+local function micros(text)
+  local ms = tonumber(text)
+  if not ms or ms % 1 == 0 then return ms and ms * 1000 end
+  local whole, part = string.match(text, '^(%d+)%.(%d%d%d)$')
+  return whole and whole * 1000 + part
+end
+
 -- What is left of a level whose instant is still to come. A bucket that was almost empty is stored
 -- as it will be at the end of the millisecond; otherwise the clock was set back.
 local function set_back(limit, level, refilled)
@@ -19,8 +27,8 @@ end
 -- How many tokens are left of what was stored under other numbers: as much is missing in proportion.
 local function carried(key, limit, stored)
   local count, times, unit, burst = numbers(stored[3])
-  local tokens, refilled_ms = tonumber(stored[1]), tonumber(stored[2])
-  if not burst or not tokens or not refilled_ms then
+  local tokens, refilled = tonumber(stored[1]), micros(stored[2])
+  if not burst or not tokens or not refilled then
     call('DEL', key)
     return limit.burst
   end
@@ -29,9 +37,12 @@ local function carried(key, limit, stored)
   local a, b = count, period
   while b > 0 do a, b = b, a % b end
   count, period = count / a, period / a
-  local elapsed = now - floor(refilled_ms * 1000 + 0.5)
-  if elapsed < 0 then elapsed = 0 end
-  local level = floor(tokens * period + 0.5) + elapsed * count
+  local level = floor(tokens * period + 0.5)
+  if refilled > now then
+    level = set_back({ rate = count }, level, refilled)
+  else
+    level = level + (now - refilled) * count
+  end
   local left = floor(level / period)
   if left > burst then left = burst end
   return limit.burst - share(burst - left, burst, limit.burst)
@@ -45,10 +56,9 @@ local function refill(key, limit)
     if not stored.err and not stored[1] and not stored[3] then return full, now end
     return carried(key, limit, stored) * limit.period, now
   end
-  local tokens, refilled_ms = tonumber(stored[1]), tonumber(stored[2])
-  if not tokens or not refilled_ms then return carried(key, limit, stored) * limit.period, now end
+  local tokens, refilled = tonumber(stored[1]), micros(stored[2])
+  if not tokens or not refilled then return carried(key, limit, stored) * limit.period, now end
   local level = floor(tokens * limit.period + 0.5)
-  local refilled = floor(refilled_ms * 1000 + 0.5)
   local expires = expiry(floor(refilled / 1000) + (full - level) / limit.rate_ms)
   if refilled > now then
     level, refilled = set_back(limit, level, refilled)
@@ -69,7 +79,8 @@ local function pour(key, limit, level, time, expires)
     base, ms = base + limit.rate_ms, ms + 1
     shown = ms
     if base > limit.full then
-      base, ms, shown = level, ms - 1, string.format('%.3f', time / 1000)
+      base, ms = level, ms - 1
+      shown = string.format('%.0f.%03.0f', ms, time - ms * 1000)
     end
   end
   local tokens = base / limit.period

@@ -1,6 +1,6 @@
 -- What is in flight: a sorted set with a member for each place, scored by when it is free again.
 
--- So many names are looked through at most for a holder that has none of the usual names.
+-- So many places are looked through at most for a holder's.
 local SEARCHED_MAX = 1000
 
 local function add(cell, from, count, holder, until_micros)
@@ -16,7 +16,8 @@ local function add(cell, from, count, holder, until_micros)
   return added
 end
 
--- Removes the places of a holder, which are numbered from 1 on.
+-- Removes the places of a holder, which are numbered from 1 on. Who has no name (0) may have taken
+-- more than once, and so may have any numbers.
 local function remove(cell, holder)
   local removed, at = 0, 0
   repeat
@@ -25,7 +26,7 @@ local function remove(cell, holder)
     local some = call('ZREM', cell.key, unpack(names))
     removed, at = removed + some, at + 16
   until some < 16
-  if removed == 0 and cell.held <= SEARCHED_MAX then
+  if (removed == 0 or holder == '0') and cell.held <= SEARCHED_MAX then
     for _, name in ipairs(call('ZRANGE', cell.key, 0, -1)) do
       if string.sub(name, 1, #holder + 1) == holder .. '/' then
         removed = removed + call('ZREM', cell.key, name)

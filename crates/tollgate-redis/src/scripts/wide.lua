@@ -90,14 +90,13 @@ kinds.wide = {
     cell.whole, cell.rest, cell.time = limit.burst, 0, now
     local stored = try('HMGET', cell.key, 'tokens', 'lastRefill', 'limit')
     local whole, rest = parsed(limit, stored[1])
-    local refilled_ms = tonumber(stored[2])
-    if stored[3] ~= limit.text or not whole or not refilled_ms then
+    local refilled = micros(stored[2])
+    if stored[3] ~= limit.text or not whole or not refilled then
       if stored.err or stored[1] or stored[3] then
         cell.whole = carried(cell.key, limit, stored)
       end
       return
     end
-    local refilled = floor(refilled_ms * 1000 + 0.5)
     if refilled > now then
       cell.whole, cell.rest = whole, rest
       wide_set_back(limit, cell, refilled)
@@ -159,13 +158,14 @@ kinds.wide = {
       shown = string.format('%.0f', ms)
       if base > limit.burst or (base == limit.burst and parts > 0) then
         base, parts, ms = whole, rest, ms - 1
-        shown = string.format('%.3f', cell.time / 1000)
+        shown = string.format('%.0f.%03.0f', ms, cell.time - ms * 1000)
       end
     end
     local tokens = decimal(limit, base, parts)
     call('HSET', cell.key, 'tokens', tokens, 'lastRefill', shown, 'limit', limit.text)
     -- No exact number here, so one a little too large.
-    local missing_ms = (limit.burst - base) * (limit.period / limit.rate) / 1000
+    local missing = limit.burst - base - parts / limit.period
+    local missing_ms = missing * (limit.period / limit.rate) / 1000
     expire(cell.key, expiry(ms + missing_ms * 1.000000001), limit.ttl)
   end,
 }

@@ -1,7 +1,5 @@
 //! A server, its scripts, and a clock that the test sets.
 
-use std::sync::Arc;
-
 use redis::{Cmd, Connection, Value};
 use tollgate_core::{Decision, Limit, Time};
 use tollgate_store::{Charge, NamedLimit, Take};
@@ -20,7 +18,6 @@ pub(super) struct Redis {
     connection: Connection,
     scripts: Scripts,
     pub(super) names: Names,
-    pub(super) node: Arc<str>,
     now: u64,
     _server: servers::Redis,
 }
@@ -34,7 +31,6 @@ impl Redis {
             connection: client.get_connection().unwrap(),
             scripts: Scripts::new(&Clock::Key(CLOCK.to_owned())),
             names: Names::new("rl", false),
-            node: "node".into(),
             now: 0,
             _server: server,
         };
@@ -92,6 +88,12 @@ impl Redis {
         let charge = [Charge { limit, key: key.as_bytes(), cost }];
         let request = Request::take(&self.names, Take::now(&charge));
         self.decide(&request)
+    }
+
+    /// The server's own time.
+    pub(super) fn server_seconds(&mut self) -> u64 {
+        let (seconds, _): (u64, u64) = self.ask(&redis::cmd("TIME"));
+        seconds
     }
 
     pub(super) fn ttl_millis(&mut self, name: &str) -> i64 {

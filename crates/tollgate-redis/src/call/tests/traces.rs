@@ -186,7 +186,8 @@ fn charges<'a>(limits: &'a [NamedLimit], step: &Step) -> Vec<Charge<'a>> {
     step.charges.iter().map(charge).collect()
 }
 
-fn limit(chance: &mut Chance, algorithm: Algorithm) -> Limit {
+/// A random limit.
+pub(super) fn limit(chance: &mut Chance, algorithm: Algorithm) -> Limit {
     let rate = rate(chance, algorithm == Algorithm::FixedWindow);
     let burst = chance.one_of(&[1, 2, 3, 5, 15, 29, 1_000]);
     let made = match algorithm {
