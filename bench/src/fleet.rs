@@ -13,6 +13,8 @@ mod pool;
 mod server;
 
 pub(crate) use self::{
-    bytes::compare as bytes, exact::compare as exact, latency::compare as latency,
-    leased::compare as leased,
+    bytes::compare as bytes,
+    exact::compare as exact,
+    latency::compare as latency,
+    leased::{compare_cpu as leased_cpu, compare_speed as leased_speed},
 };

@@ -35,7 +35,8 @@ const BENCHMARKS: &[Benchmark] = &[
     ("check-api", check_api::compare),
     ("limit-cost", limit_cost::measure),
     ("redis-exact", fleet::exact),
-    ("redis-leased", fleet::leased),
+    ("redis-leased-cpu", fleet::leased_cpu),
+    ("redis-leased-speed", fleet::leased_speed),
     ("redis-latency", fleet::latency),
     ("redis-bytes", fleet::bytes),
 ];

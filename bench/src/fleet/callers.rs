@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::ensure;
 use tokio::{task::JoinSet, time::Instant};
+use tollgate_testkit::cpu::cpu_time_alone;
 
 use super::server::Bench;
 use crate::{own_time::own_time, random::Random};
@@ -11,9 +12,13 @@ use crate::{own_time::own_time, random::Random};
 /// As many as connections in the benchmarks of the gateway.
 pub(super) const CALLERS: usize = 64;
 
+/// Where a node is to be busy although each of them waits for Redis at first: so many requests
+/// are under way in a node that takes a million a second, a few milliseconds each.
+const CROWD: usize = 2_048;
+
 /// What is asked.
 pub(super) trait Limiter: Send + Sync + 'static {
-    /// Whether this key may pass; `caller` says who asks, below [`CALLERS`].
+    /// Whether this key may pass; `caller` says who asks.
     fn allows(
         &self,
         caller: usize,
@@ -52,6 +57,22 @@ pub(super) struct Round {
     pub(super) micros: f64,
     /// Processor time of Redis, per decision.
     pub(super) redis_cpu_micros: f64,
+    /// Processor time of this process, per decision.
+    pub(super) node_cpu_micros: f64,
+}
+
+/// What a caller got.
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    asked: u64,
+    refused: u64,
+}
+
+impl Tally {
+    fn note(&mut self, allowed: bool) {
+        self.asked += 1;
+        self.refused += u64::from(!allowed);
+    }
 }
 
 /// Lets all callers ask `each` times about random ones of `keys`.
@@ -61,43 +82,54 @@ pub(super) fn at_once<L: Limiter>(
     keys: u64,
     each: u64,
 ) -> anyhow::Result<Round> {
-    measured(bench, each * CALLERS as u64, |caller| {
+    measured(bench, CALLERS, |caller| {
         let limiter = Arc::clone(limiter);
         async move {
             let mut random = Random::new(caller as u64 + 1);
-            let (mut name, mut refused) = (Name::default(), 0);
+            let (mut name, mut tally) = (Name::default(), Tally::default());
             for _ in 0..each {
                 let key = name.of(random.below(keys));
-                refused += u64::from(!limiter.allows(caller, key).await?);
+                tally.note(limiter.allows(caller, key).await?);
             }
-            Ok(refused)
+            Ok(tally)
         }
     })
 }
 
-/// Lets the callers take `decisions` as fast as one core can, and gives others a turn now and then
-/// as somebody does who reads many requests from one socket.
+/// What is asked as fast as one core can.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) keys: u64,
+    /// How often a key is asked about before the next one: 1 for no order at all.
+    pub(super) run: u64,
+    pub(super) time: Duration,
+}
+
+/// Lets the callers ask as fast as one core can, and give others a turn now and then as somebody
+/// does who reads many requests from one socket. For so long, and not so often: whoever waits for
+/// Redis too much would take for ever.
 pub(super) fn in_a_row<L: Limiter>(
     bench: &Bench,
     limiter: &Arc<L>,
-    keys: u64,
-    decisions: u64,
+    rows: Rows,
 ) -> anyhow::Result<Round> {
     const ROW: u64 = 16;
-    let each = decisions / CALLERS as u64 / ROW;
-    measured(bench, each * CALLERS as u64 * ROW, |caller| {
+    measured(bench, CROWD, |caller| {
         let limiter = Arc::clone(limiter);
         async move {
             let mut random = Random::new(caller as u64 + 1);
-            let (mut name, mut refused) = (Name::default(), 0);
-            for _ in 0..each {
-                for _ in 0..ROW {
-                    let key = name.of(random.below(keys));
-                    refused += u64::from(!limiter.allows(caller, key).await?);
+            let (mut name, mut tally) = (Name::default(), Tally::default());
+            let begin = Instant::now();
+            while begin.elapsed() < rows.time {
+                for _ in 0..ROW / rows.run {
+                    let key = name.of(random.below(rows.keys));
+                    for _ in 0..rows.run {
+                        tally.note(limiter.allows(caller, key).await?);
+                    }
                 }
                 tokio::task::yield_now().await;
             }
-            Ok(refused)
+            Ok(tally)
         }
     })
 }
@@ -121,10 +153,10 @@ pub(super) fn paced<L: Limiter>(
 ) -> anyhow::Result<Round> {
     let all = u64::try_from(pace.time.as_micros())? * pace.rate * pace.keys / 1_000_000;
     let each = all / CALLERS as u64;
-    measured(bench, each * CALLERS as u64, |caller| {
+    measured(bench, CALLERS, |caller| {
         let limiter = Arc::clone(limiter);
         async move {
-            let (mut name, mut refused) = (Name::default(), 0);
+            let (mut name, mut tally) = (Name::default(), Tally::default());
             let begin = Instant::now();
             for turn in 0..each {
                 let number = turn * CALLERS as u64 + caller as u64;
@@ -134,38 +166,42 @@ pub(super) fn paced<L: Limiter>(
                     tokio::time::sleep_until(begin + due).await;
                 }
                 let key = name.of(number % pace.keys);
-                refused += u64::from(!limiter.allows(caller, key).await?);
+                tally.note(limiter.allows(caller, key).await?);
             }
-            Ok(refused)
+            Ok(tally)
         }
     })
 }
 
-fn measured<F: Future<Output = anyhow::Result<u64>> + Send + 'static>(
+fn measured<F: Future<Output = anyhow::Result<Tally>> + Send + 'static>(
     bench: &Bench,
-    decisions: u64,
+    callers: usize,
     caller: impl Fn(usize) -> F,
 ) -> anyhow::Result<Round> {
-    let cpu_before = bench.cpu_time()?;
-    let mut refused = Ok(0);
-    let elapsed = own_time(|| refused = bench.runtime.block_on(all(caller)))?;
-    let (cpu, refused) = (bench.cpu_time()? - cpu_before, refused?);
-    ensure!(
-        refused == 0,
-        "{refused} of {decisions} were refused under a limit that is not reached"
-    );
-    let per_decision = |time: Duration| time.as_nanos() as f64 / 1_000.0 / decisions as f64;
-    Ok(Round { micros: per_decision(elapsed), redis_cpu_micros: per_decision(cpu) })
+    let own = || cpu_time_alone(std::process::id());
+    let (cpu_before, own_before) = (bench.cpu_time()?, own()?);
+    let mut tally = Ok(Tally::default());
+    let elapsed = own_time(|| tally = bench.runtime.block_on(all((0..callers).map(caller))))?;
+    let (redis_cpu, node_cpu) = (bench.cpu_time()? - cpu_before, own()? - own_before);
+    let Tally { asked, refused } = tally?;
+    ensure!(refused == 0, "{refused} of {asked} were refused under a limit that is not reached");
+    let per_decision = |time: Duration| time.as_nanos() as f64 / 1_000.0 / asked as f64;
+    Ok(Round {
+        micros: per_decision(elapsed),
+        redis_cpu_micros: per_decision(redis_cpu),
+        node_cpu_micros: per_decision(node_cpu),
+    })
 }
 
-/// How many were refused to all callers together.
-async fn all<F: Future<Output = anyhow::Result<u64>> + Send + 'static>(
-    caller: impl Fn(usize) -> F,
-) -> anyhow::Result<u64> {
-    let mut callers: JoinSet<_> = (0..CALLERS).map(caller).collect();
-    let mut refused = 0;
+/// What all callers got together.
+async fn all<F: Future<Output = anyhow::Result<Tally>> + Send + 'static>(
+    callers: impl Iterator<Item = F>,
+) -> anyhow::Result<Tally> {
+    let mut callers: JoinSet<_> = callers.collect();
+    let mut sum = Tally::default();
     while let Some(done) = callers.join_next().await {
-        refused += done??;
+        let one = done??;
+        sum = Tally { asked: sum.asked + one.asked, refused: sum.refused + one.refused };
     }
-    Ok(refused)
+    Ok(sum)
 }

@@ -1,10 +1,16 @@
 //! Our side: the store of a node with everything around it, as the program puts it together.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use tollgate_core::{Limit, Rate, Unit};
-use tollgate_redis::{RedisConfig, RedisStore};
+use tollgate_redis::{ErrorKind, Observer, RedisConfig, RedisStore};
 use tollgate_store::{
     Charge, Denials, Fallback, Leases, Local, MemoryConfig, MemoryStore, Mirrored, Mode,
     NamedLimit, OnFailure, Share, Store, StoreClock, SystemClock, Take,
@@ -28,6 +34,23 @@ type Layers = Fallback<Leases<Denials<Mirrored<Arc<RedisStore>>>>>;
 pub(super) struct Node {
     store: Layers,
     limit: NamedLimit,
+    calls: Arc<Calls>,
+}
+
+/// How often Redis was called, and what for.
+#[derive(Default)]
+struct Calls {
+    calls: AtomicU64,
+    decisions: AtomicU64,
+}
+
+impl Observer for Calls {
+    fn round_trip(&self, _: Duration, _: usize, decisions: usize) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.decisions.fetch_add(decisions as u64, Ordering::Relaxed);
+    }
+
+    fn failed(&self, _: ErrorKind) {}
 }
 
 impl Drop for Node {
@@ -56,7 +79,8 @@ impl Node {
     fn start(bench: &Bench, limit: Limit, mode: Mode) -> anyhow::Result<Self> {
         let url = bench.url().parse().context("the address of Redis")?;
         let config = RedisConfig { timeout: TIMEOUT, ..RedisConfig::new(url) };
-        let redis = RedisStore::start(config, Arc::new(()))?;
+        let calls = Arc::new(Calls::default());
+        let redis = RedisStore::start(config, calls.clone())?;
         bench.runtime.block_on(redis.ready());
         let clock = Arc::new(SystemClock::start());
         let time = Arc::new(StoreClock(redis.clone()));
@@ -68,7 +92,19 @@ impl Node {
         let tended = leases.clone();
         bench.runtime.spawn(async move { tended.tend().await });
         let store = Fallback::new(leases, local, TIMEOUT);
-        Ok(Self { store, limit: NamedLimit::new(POLICY, 0, limit).in_mode(mode) })
+        Ok(Self { store, limit: NamedLimit::new(POLICY, 0, limit).in_mode(mode), calls })
+    }
+
+    /// How many decisions shared a call, on average.
+    pub(super) fn decisions_per_call(&self) -> f64 {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+        of(&self.calls.decisions) / of(&self.calls.calls)
+    }
+
+    /// How often Redis was asked for a slice, for each decision made without asking it.
+    pub(super) fn draws_per_decision(&self) -> f64 {
+        let stats = self.store.inner().stats();
+        stats.draws as f64 / stats.decided as f64
     }
 
     /// The same, with keys that are kept long enough to be looked at afterwards.

@@ -44,7 +44,8 @@ pub fn cpu_time(id: u32) -> io::Result<Duration> {
     children.chain([cpu_time_alone(id)]).sum()
 }
 
-fn cpu_time_alone(id: u32) -> io::Result<Duration> {
+/// The same without its children.
+pub fn cpu_time_alone(id: u32) -> io::Result<Duration> {
     fs::read_dir(format!("/proc/{id}/task"))?.map(|task| on_cpu(&task?.path())).sum()
 }
 
