@@ -9,12 +9,21 @@ use parking_lot::Mutex;
 use sha1_smol::Sha1;
 
 const REDIS_TIME: &str = include_str!("scripts/redis_time.lua");
-const STATE: &str = include_str!("scripts/state.lua");
+const ARITHMETIC: &str = include_str!("scripts/arithmetic.lua");
+const CARRIED: &str = include_str!("scripts/carried.lua");
+const UNUSUAL: &str = include_str!("scripts/unusual.lua");
+const EXPIRY: &str = include_str!("scripts/expiry.lua");
 const BUCKET: &str = include_str!("scripts/bucket.lua");
 const TAKE: &str = include_str!("scripts/take.lua");
 const REQUESTS_HEAD: &str = include_str!("scripts/requests_head.lua");
 const REQUESTS_TAIL: &str = include_str!("scripts/requests_tail.lua");
 const SLICES: &str = include_str!("scripts/slices.lua");
+
+/// What every script begins with.
+const FIRST: &str = "local call, try, floor = redis.call, redis.pcall, math.floor";
+
+/// Where [`UNUSUAL`] has room for what nothing else needs, so that it is not defined in vain.
+const COLD: &str = "--cold--";
 
 /// A script and the name that Redis knows it by.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,12 +139,15 @@ impl Scripts {
     }
 
     fn make(&self, parts: Parts) -> Script {
-        let mut texts = vec![&*self.clock, STATE];
+        let mut texts = vec![FIRST, &*self.clock];
+        let unusual = UNUSUAL.replace(COLD, &[ARITHMETIC, CARRIED].join("\n"));
         match parts {
-            Parts::Takes => texts.extend([BUCKET, TAKE]),
+            Parts::Takes => texts.extend([&*unusual, BUCKET, TAKE]),
             Parts::Requests { kinds, slices } => {
-                let buckets = Kind::Narrow.bit() | Kind::Wide.bit();
-                texts.extend((kinds & buckets > 0).then_some(BUCKET));
+                texts.extend([ARITHMETIC, EXPIRY, CARRIED]);
+                if kinds & Kind::Narrow.bit() > 0 {
+                    texts.extend([UNUSUAL, BUCKET]);
+                }
                 texts.push(REQUESTS_HEAD);
                 let wanted = Kind::ALL.into_iter().filter(|kind| kinds & kind.bit() > 0);
                 texts.extend(wanted.map(|kind| kind.text()));

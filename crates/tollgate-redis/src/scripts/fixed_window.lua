@@ -63,10 +63,10 @@ local function fixed_idle(limit, window, ahead, count)
 end
 
 local function carry_fixed(cell, stored)
-  local count, times, unit = numbers(stored[4])
+  local count, length, _, times, unit = numbers(stored[4])
   local start, taken = tonumber(stored[1]), tonumber(stored[2])
   if not count or not start or not taken then return call('DEL', cell.key) end
-  local old = { count = count, months = 0, offset = 0, length = times * SECONDS[unit] * 1000000 }
+  local old = { count = count, months = 0, offset = 0, length = length }
   if unit == 'month' then old.months = times end
   if unit == 'year' then old.months = times * 12 end
   if unit == 'week' then old.offset = 345600000000 % old.length end

@@ -1,15 +1,15 @@
 -- Buckets among other limits: see bucket.lua.
 
-local function read_bucket(limit)
-  limit.period, limit.rate, limit.burst, limit.queue = number(), number(), number(), number()
-  limit.full, limit.rate_ms = limit.burst * limit.period, limit.rate * 1000
-end
-
 kinds.narrow = {
-  read = read_bucket,
+  read = function(limit)
+    limit.period, limit.rate, limit.burst, limit.queue = number(), number(), number(), number()
+    limit.full = limit.burst * limit.period
+  end,
 
   load = function(cell)
-    cell.level, cell.time, cell.expires = refill(cell.key, cell.limit)
+    local limit = cell.limit
+    cell.level, cell.time, cell.full_second =
+      refill(cell.key, limit.period, limit.rate, limit.burst, limit.text)
   end,
 
   check = function(cell, cost, patience)
@@ -57,10 +57,9 @@ kinds.narrow = {
   end,
 
   save = function(cell)
-    if cell.level >= cell.limit.full then
-      call('DEL', cell.key)
-    else
-      pour(cell.key, cell.limit, cell.level, cell.time, cell.expires)
-    end
+    local limit = cell.limit
+    if cell.level >= limit.full then return call('DEL', cell.key) end
+    pour(cell.key, cell.level, cell.time, cell.full_second, limit.period, limit.rate, limit.burst,
+      limit.text, limit.ttl)
   end,
 }

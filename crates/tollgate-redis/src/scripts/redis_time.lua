@@ -1,3 +1,3 @@
-local time = redis.call('TIME')
+local time = call('TIME')
 -- Microseconds since the epoch.
 local now = time[1] * 1000000 + time[2]

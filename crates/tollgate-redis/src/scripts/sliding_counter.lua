@@ -29,10 +29,10 @@ local function roll(state, limit, time)
 end
 
 local function carry_counter(cell, stored)
-  local count, times, unit = numbers(stored[4])
+  local count, length = numbers(stored[4])
   local start, current = tonumber(stored[1]), tonumber(stored[2])
   if not count or not start or not current then return call('DEL', cell.key) end
-  local old = { count = count, length = times * SECONDS[unit] * 1000000 }
+  local old = { count = count, length = length }
   local state = { current = current, previous = tonumber(stored[3]) or 0 }
   state.window = floor(start * 1000000 / old.length)
   roll(state, old, now)

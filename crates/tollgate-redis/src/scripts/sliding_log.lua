@@ -73,12 +73,12 @@ end
 
 local function carry_log(cell, old)
   while more(cell) do end
-  local count, times, unit = numbers(old)
+  local count, length = numbers(old)
   if not count then
     call('DEL', cell.key)
     return clear(cell)
   end
-  forget(cell, times * SECONDS[unit] * 1000000)
+  forget(cell, length)
   local kept, costs, size, before, given = {}, {}, 0, 0, 0
   for i = cell.first, cell.size do
     before = before + cell.costs[i]

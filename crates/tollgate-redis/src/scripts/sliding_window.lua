@@ -104,14 +104,14 @@ local function advance(cell, time)
 end
 
 local function carry_window(cell, old_text)
-  local count, times, unit = numbers(old_text)
+  local count, period = numbers(old_text)
   if not count then
     call('DEL', cell.key)
     cell.newest, cell.count = 0, 0
     return no_past(cell)
   end
   local limit = cell.limit
-  local length = length_of(times * SECONDS[unit] * 1000000)
+  local length = length_of(period)
   local old = { count = count, step = step_of(count), part = length }
   if length ~= limit.part then
     local used = count - rest_at(old, cell, cell.time)
@@ -143,8 +143,8 @@ local function unpacked(cell, packed)
   local old_text = string.sub(packed, PACKED_BYTES + 1)
   local part_length = cell.limit.part
   if old_text ~= cell.limit.text then
-    local _, times, unit = numbers(old_text)
-    if times then part_length = length_of(times * SECONDS[unit] * 1000000) end
+    local _, period = numbers(old_text)
+    if period then part_length = length_of(period) end
   end
   local time = values[3]
   if time > now + STEP then

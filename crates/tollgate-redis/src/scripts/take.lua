@@ -6,22 +6,16 @@
 local answer, size, key, at, last = { now }, 1, 0, 0, #ARGV
 while at < last do
   local period, rate, burst = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local limit = {
-    period = period, rate = rate, burst = burst,
-    full = burst * period, rate_ms = rate * 1000,
-    text = ARGV[at + 4], ttl = tonumber(ARGV[at + 5]),
-  }
-  local keys = key + ARGV[at + 6]
+  local text, ttl, keys = ARGV[at + 4], tonumber(ARGV[at + 5]), key + ARGV[at + 6]
   at = at + 6
   while key < keys do
     key = key + 1
     local name = KEYS[key]
-    local level, time, expires = refill(name, limit)
+    local level, time, full_second = refill(name, period, rate, burst, text)
     local before = level
     at = at + 1
     -- A cost, or how many of them follow, below zero.
-    local cost = tonumber(ARGV[at])
-    local more = 0
+    local cost, more = tonumber(ARGV[at]), 0
     if cost < 0 then
       more, at = -cost - 1, at + 1
       cost = tonumber(ARGV[at])
@@ -35,7 +29,9 @@ while at < last do
       more, at = more - 1, at + 1
       cost = tonumber(ARGV[at])
     end
-    if level ~= before then pour(name, limit, level, time, expires) end
+    if level ~= before then
+      pour(name, level, time, full_second, period, rate, burst, text, ttl)
+    end
   end
 end
 return answer

@@ -93,7 +93,7 @@ kinds.wide = {
     local refilled = micros(stored[2])
     if stored[3] ~= limit.text or not whole or not refilled then
       if stored.err or stored[1] or stored[3] then
-        cell.whole = carried(cell.key, limit, stored)
+        cell.whole = carried(cell.key, stored, limit.burst)
       end
       return
     end

@@ -1,24 +1,4 @@
--- What every script stands on.
-
-local call, try, floor = redis.call, redis.pcall, math.floor
-
--- A step back beyond this is a correction of the clock, and not a race between its readers.
-local STEP = 1000000
-
--- When a key expires (ms) whose state is idle from idle_ms on: 1 to 2 s later. Whole seconds, so that
--- a busy key need not be told at each write; and from the state alone, so that a script knows what
--- was told last time.
-local function expiry(idle_ms)
-  return (floor(idle_ms / 1000) + 2) * 1000
-end
-
--- Redis adds the time to it, and what overflows then is an error: some 30,000 years are enough.
-local function expire(key, at_ms, ttl_ms)
-  local ms = at_ms - floor(now / 1000)
-  if ms < ttl_ms then ms = ttl_ms end
-  if ms > 1e15 then ms = 1e15 end
-  call('PEXPIRE', key, ms)
-end
+-- Arithmetic that few decisions need.
 
 -- a * b / m as quotient and remainder, exact for whole numbers up to 2^53 and quotients up to that.
 local function muldiv(a, b, m)
@@ -59,11 +39,13 @@ local function share(used, old, new)
   return quotient
 end
 
--- The numbers in a text like '10/s 15' or '5/30min': count, times, unit, burst.
+-- The numbers in a text like '10/s 15' or '5/30min': count, microseconds, burst, times, unit.
 local function numbers(text)
   local count, times, unit, burst = string.match(text or '', '^(%d+)/(%d*)(%a+) ?(%d*)$')
   if not count then return end
-  return tonumber(count), tonumber(times) or 1, unit, tonumber(burst)
+  local seconds = {
+    s = 1, min = 60, h = 3600, day = 86400, week = 604800, month = 2592000, year = 31536000,
+  }
+  times = tonumber(times) or 1
+  return tonumber(count), times * seconds[unit] * 1000000, tonumber(burst), times, unit
 end
-
-local SECONDS = { s = 1, min = 60, h = 3600, day = 86400, week = 604800, month = 2592000, year = 31536000 }
