@@ -88,7 +88,7 @@ kinds.fixed_window = {
   load = function(cell)
     local limit = cell.limit
     cell.window, cell.ahead, cell.count, cell.expires = window_of(limit, now), 0, 0, nil
-    cell.time = now
+    cell.time, cell.had_ahead = now, true
     if limit.count == 0 then return end
     local stored = try('HMGET', cell.key, 'window', 'count', 'ahead', 'limit')
     local start, count = tonumber(stored[1]), tonumber(stored[2])
@@ -99,6 +99,7 @@ kinds.fixed_window = {
     start = start * 1000000
     local window = window_of(limit, start)
     cell.ahead, cell.count = tonumber(stored[3]) or 0, count
+    cell.had_ahead = stored[3]
     cell.expires = expiry(fixed_idle(limit, window, cell.ahead, count) / 1000)
     -- Back by little: the window that was is waited for. By more: what was taken counts now.
     if start > now and start - now > STEP then return end
@@ -161,7 +162,11 @@ kinds.fixed_window = {
     if cell.ahead == 0 and cell.count == 0 then return call('DEL', key) end
     local start = window_start(limit, cell.window) / 1000000
     call('HSET', key, 'window', start, 'count', cell.count, 'limit', limit.text)
-    if cell.ahead > 0 then call('HSET', key, 'ahead', cell.ahead) else call('HDEL', key, 'ahead') end
+    if cell.ahead > 0 then
+      call('HSET', key, 'ahead', cell.ahead)
+    elseif cell.had_ahead then
+      call('HDEL', key, 'ahead')
+    end
     local idle = expiry(fixed_idle(limit, cell.window, cell.ahead, cell.count) / 1000)
     if idle ~= cell.expires or limit.ttl > 0 then expire(key, idle, limit.ttl) end
   end,

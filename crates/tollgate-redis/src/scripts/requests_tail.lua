@@ -29,12 +29,17 @@ ops.settle = function()
   cell.dirty, cell.loaded = false, false
 end
 
+-- The same tables for all requests: most have one limit or two.
+local asked, costs, charged = {}, {}, {}
+
 ops.take = function()
   local patience, holder, count = number(), text(), number()
-  local asked, costs, charged, allowed = {}, {}, {}, true
+  local at, allowed = argument, true
+  argument = at + count * 3
   for i = 1, count do
-    local cell, cost = cell_of(number()), number()
-    asked[i], costs[i], charged[i] = cell, cost, number() == 1
+    local cell, cost = cell_of(tonumber(ARGV[at + 1])), tonumber(ARGV[at + 2])
+    asked[i], costs[i], charged[i] = cell, cost, ARGV[at + 3] == '1'
+    at = at + 3
     if not cell.limit.kind.check(cell, cost, patience) then allowed = false end
   end
   tell(allowed and 1 or 0)

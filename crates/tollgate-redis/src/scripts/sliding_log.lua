@@ -4,7 +4,8 @@
 -- A long list is never read whole: what has gone or will go next is at its begin, what comes is put
 -- to its end. Only callers with patience, refunds and changed numbers need more.
 
-local CHUNK = 16
+-- How much is read at first: few entries go between two requests.
+local CHUNK = 4
 
 local function entry(time, cost)
   if cost == 1 then return string.format('%.0f', time) end
@@ -12,16 +13,19 @@ local function entry(time, cost)
 end
 
 local function time_and_cost(text)
-  local time, cost = string.match(text, '^(%d+) ?(%d*)$')
-  return tonumber(time), tonumber(cost) or 1
+  local time = tonumber(text)
+  if time then return time, 1 end
+  local cost
+  time, cost = string.match(text, '^(%d+) (%d+)$')
+  return tonumber(time), tonumber(cost)
 end
 
 local function head(cell)
   return string.format('%.0f %.0f %s', cell.total, cell.time, cell.limit.text)
 end
 
-local function note(cell, texts, from)
-  for i = from, #texts do
+local function note(cell, texts, from, to)
+  for i = from, to do
     local time, cost = time_and_cost(texts[i])
     cell.size = cell.size + 1
     cell.times[cell.size], cell.costs[cell.size] = time, cost
@@ -38,27 +42,32 @@ local function finish(cell)
   end
 end
 
--- Reads on, twice as much each time; false if there is no more.
+-- Reads on, twice as much each time.
 local function more(cell)
-  if cell.complete then return false end
+  cell.length = cell.length or call('LLEN', cell.key) - 1
   local texts = call('LRANGE', cell.key, cell.size + 1, cell.size + cell.chunk)
-  note(cell, texts, 1)
-  if #texts < cell.chunk then finish(cell) end
+  note(cell, texts, 1, #texts)
   cell.chunk = cell.chunk * 2
-  return #texts > 0
+  if cell.size >= cell.length then finish(cell) end
+end
+
+local function read_all(cell)
+  while not cell.complete do more(cell) end
 end
 
 -- Whether there is an entry of this number.
 local function has(cell, at)
-  return at <= cell.size or (more(cell) and at <= cell.size)
+  while at > cell.size and not cell.complete do more(cell) end
+  return at <= cell.size
 end
 
 local function clear(cell)
   cell.times, cell.costs, cell.size, cell.first = {}, {}, 0, 1
   cell.total, cell.complete, cell.chunk, cell.time = 0, true, CHUNK, now
+  cell.length = nil
   -- What is to be put to the end; the first may replace the last that is there.
   cell.added, cell.added_costs, cell.replaces = {}, {}, false
-  cell.last, cell.last_cost = nil, nil
+  cell.last, cell.last_cost, cell.stored_last = nil, nil, nil
   -- Whether the oldest that counts has changed, or all.
   cell.changed, cell.rewrite = false, false
 end
@@ -72,7 +81,7 @@ local function forget(cell, length)
 end
 
 local function carry_log(cell, old)
-  while more(cell) do end
+  read_all(cell)
   local count, length = numbers(old)
   if not count then
     call('DEL', cell.key)
@@ -95,21 +104,22 @@ end
 
 -- The clock was set back far: the whole log goes with it.
 local function shift(cell, by)
-  while more(cell) do end
+  read_all(cell)
   for i = 1, cell.size do cell.times[i] = cell.times[i] - by end
   cell.rewrite = true
 end
 
 local function load_log(cell)
   clear(cell)
-  local texts = try('LRANGE', cell.key, 0, CHUNK)
+  -- One more than is noted: as long as not all is, the last entry is not.
+  local texts = try('LRANGE', cell.key, 0, CHUNK + 1)
   if texts.err then return call('DEL', cell.key) end
   if #texts == 0 then return end
   local total, time, numbers_then = string.match(texts[1], '^(%d+) (%d+) (.+)$')
   if not total then return call('DEL', cell.key) end
   cell.total, time = tonumber(total), tonumber(time)
-  cell.complete = #texts <= CHUNK
-  note(cell, texts, 2)
+  cell.complete = #texts <= CHUNK + 1
+  note(cell, texts, 2, cell.complete and #texts or CHUNK + 1)
   if time > now + STEP then
     shift(cell, time - now)
   elseif time > now then
@@ -175,12 +185,19 @@ local function save_log(cell)
   if cell.changed then
     call('LPOP', key, first + 1)
     call('LPUSH', key, entry(cell.times[first], cell.costs[first]), head(cell))
-  else
+  elseif first > 1 or cell.complete then
     call('LPOP', key, first)
     call('LPUSH', key, head(cell))
+  else
+    call('LSET', key, 0, head(cell))
   end
   for i, time in ipairs(cell.added) do call('RPUSH', key, entry(time, cell.added_costs[i])) end
-  expire(key, expiry(log_idle(cell) / 1000), cell.limit.ttl)
+  -- A list that was never empty keeps the time it was told.
+  local idle, told = expiry(log_idle(cell) / 1000), nil
+  if cell.stored_last and not cell.complete then
+    told = expiry((cell.stored_last + cell.limit.length) / 1000)
+  end
+  if idle ~= told or cell.limit.ttl > 0 then expire(key, idle, cell.limit.ttl) end
 end
 
 local function reload(cell)
@@ -223,6 +240,7 @@ local function write(cell, time, cost)
   local last, last_cost = newest(cell)
   if last and last > time then return insert(cell, time, cost) end
   cell.total = cell.total + cost
+  if #cell.added == 0 then cell.stored_last = last end
   if last == time then
     cost = cost + last_cost
     if #cell.added == 0 then cell.added[1], cell.replaces = time, true end

@@ -55,11 +55,11 @@ local function rest_at(limit, cell, time)
   return limit.count - steps * limit.step - count
 end
 
--- The earliest instant at which so much more has room.
+-- The earliest instant at which so much more has room, and how much is taken now.
 local function window_turn(cell, cost)
   local limit, time = cell.limit, counting(cell)
   local steps, count = counted(limit, cell, time)
-  local gone = time
+  local gone, used = time, steps * limit.step + count
   local part = oldest(limit, cell, time)
   while limit.count - steps * limit.step - count < cost do
     gone = gone_at(limit, part)
@@ -67,7 +67,7 @@ local function window_turn(cell, cost)
     steps = steps - cell.past[part % PARTS]
     part = part + 1
   end
-  return gone > time and gone or time
+  return gone > time and gone or time, used
 end
 
 -- From when on nothing that was taken counts.
@@ -173,17 +173,21 @@ kinds.sliding_window = {
   check = function(cell, cost, patience)
     local limit = cell.limit
     if cost == 0 then cost = 1 end
-    local passes = cost <= limit.count
-    local when = passes and window_turn(cell, cost) or cell.time
+    local passes, when, used = cost <= limit.count, cell.time, nil
+    if passes then
+      when, used = window_turn(cell, cost)
+    else
+      used = limit.count - rest_at(limit, cell, counting(cell))
+    end
     tell(cell.time)
-    tell(limit.count - rest_at(limit, cell, counting(cell)))
+    tell(used)
     tell(when)
     tell(window_free(cell))
     return passes and when - cell.time <= (patience > 0 and patience or 0)
   end,
 
   spend = function(cell, cost)
-    advance(cell, window_turn(cell, cost))
+    advance(cell, (window_turn(cell, cost)))
     cell.count = cell.count + cost
   end,
 

@@ -25,7 +25,11 @@ pub(super) struct Redis {
 impl Redis {
     /// An empty server; it is midday on a day in November.
     pub(super) fn start() -> Self {
-        let server = servers::redis().unwrap();
+        Self::on(servers::redis().unwrap())
+    }
+
+    /// The same on a server of another make.
+    pub(super) fn on(server: servers::Redis) -> Self {
         let client = redis::Client::open(format!("redis://{}", server.addr())).unwrap();
         let mut redis = Self {
             connection: client.get_connection().unwrap(),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tollgate_core::{Algorithm, Decision, Limit, Patience, Rate, Time, Unit};
 use tollgate_store::{Charge, MemoryConfig, MemoryStore, NamedLimit, Take};
-use tollgate_testkit::ManualClock;
+use tollgate_testkit::{ManualClock, servers::RedisOptions};
 
 use super::{chance::Chance, support::Redis};
 use crate::{
@@ -211,12 +211,20 @@ fn rate(chance: &mut Chance, calendar: bool) -> Rate {
     Rate { count, times, unit: chance.one_of(units) }
 }
 
+fn check(seed: u64, limits: impl FnMut(&mut Chance) -> Vec<Limit>) {
+    check_on(&mut Redis::start(), STEPS, seed, limits);
+}
+
 /// Runs lives of new limits until there were enough steps.
-fn check(seed: u64, mut limits: impl FnMut(&mut Chance) -> Vec<Limit>) {
-    let mut redis = Redis::start();
+fn check_on(
+    redis: &mut Redis,
+    enough: usize,
+    seed: u64,
+    mut limits: impl FnMut(&mut Chance) -> Vec<Limit>,
+) {
     let mut chance = Chance::new(seed);
     let (mut steps, mut life) = (0, 0);
-    while steps < STEPS {
+    while steps < enough {
         life += 1;
         let name = |at, limit| {
             NamedLimit::new(format!("life {life}"), at, limit)
@@ -226,7 +234,7 @@ fn check(seed: u64, mut limits: impl FnMut(&mut Chance) -> Vec<Limit>) {
         let limits = limits(&mut chance).into_iter().enumerate();
         let limits = limits.map(|(at, limit)| name(at, limit)).collect();
         redis.set(Time::from_micros(chance.within(START, START + 10_000_000_000)));
-        let mut trace = Trace::new(limits, &redis, chance.next());
+        let mut trace = Trace::new(limits, redis, chance.next());
         for _ in 0..chance.within(5, 60) {
             if redis.now() > Time::from_micros(END) {
                 break;
@@ -236,9 +244,9 @@ fn check(seed: u64, mut limits: impl FnMut(&mut Chance) -> Vec<Limit>) {
                 12..18 => chance.within(2, 20),
                 _ => chance.within(100, 300),
             };
-            trace.batch(&mut redis, usize::try_from(size).unwrap());
+            trace.batch(redis, usize::try_from(size).unwrap());
             steps += usize::try_from(size).unwrap();
-            trace.pause(&mut redis);
+            trace.pause(redis);
         }
     }
 }
@@ -289,6 +297,17 @@ fn a_concurrency_limit_decides_as_in_memory() {
 #[test]
 fn limits_of_all_algorithms_together_decide_as_in_memory() {
     check(8, |chance| Algorithm::ALL.map(|algorithm| limit(chance, algorithm)).to_vec());
+}
+
+// part of: B1
+#[test]
+fn the_oldest_redis_and_valkey_decide_as_in_memory() {
+    for options in [RedisOptions::oldest(), RedisOptions::valkey()] {
+        let mut redis = Redis::on(options.start().unwrap());
+        check_on(&mut redis, STEPS / 4, 10, |chance| {
+            Algorithm::ALL.map(|algorithm| limit(chance, algorithm)).to_vec()
+        });
+    }
 }
 
 #[test]
