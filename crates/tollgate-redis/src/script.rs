@@ -20,7 +20,8 @@ const REQUESTS_TAIL: &str = include_str!("scripts/requests_tail.lua");
 const SLICES: &str = include_str!("scripts/slices.lua");
 
 /// What every script begins with.
-const FIRST: &str = "local call, try, floor = redis.call, redis.pcall, math.floor";
+const FIRST: &str =
+    "local call, try, floor, format = redis.call, redis.pcall, math.floor, string.format";
 
 /// Where [`UNUSUAL`] has room for what nothing else needs, so that it is not defined in vain.
 const COLD: &str = "--cold--";

@@ -75,9 +75,25 @@ pub(super) fn kind(request: &Request, item: &Item) -> Kind {
 pub(super) fn text(limit: &Limit) -> String {
     let rate = limit.rate().map(|rate| rate.to_string()).unwrap_or_default();
     match limit {
-        Limit::TokenBucket(_) | Limit::LeakyBucket(_) => format!("{rate} {}", limit.capacity()),
+        Limit::TokenBucket(_) | Limit::LeakyBucket(_)
+            if limit.rate().is_none_or(|rate| rate.count != limit.capacity()) =>
+        {
+            format!("{rate} {}", limit.capacity())
+        }
         _ => rate,
     }
+}
+
+/// How the tokens of a small bucket are written: with as many decimals as it takes to find the
+/// number of parts again, and no more, because each costs a byte a key.
+pub(super) fn form(numbers: BucketNumbers) -> String {
+    // Rounding to this many moves a part by 0.35 at most, and doubles of this size by an eighth.
+    let enough = |decimals: &u32| match 10_u64.checked_pow(*decimals) {
+        Some(power) => numbers.period == power || numbers.period <= power / 10 * 7,
+        None => true,
+    };
+    let decimals = (1..20).find(enough).unwrap_or(20);
+    format!("%.{decimals}f")
 }
 
 /// How long an idle key is kept at least.
@@ -96,6 +112,8 @@ pub(super) fn write(arguments: &mut Arguments, kind: Kind, limit: &Limit) {
             arguments.numbers([numbers.period, numbers.rate, numbers.burst, queue]);
             if kind == Kind::Wide {
                 arguments.number(u64::from(numbers.is_small()));
+            } else {
+                arguments.text(form(numbers));
             }
         }
         Limit::FixedWindow(window) => arguments.numbers(match window.window() {

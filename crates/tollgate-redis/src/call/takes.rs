@@ -56,6 +56,7 @@ impl<'a> Takes<'a> {
         let Some(bucket) = numbers::BucketNumbers::of(&first.limit) else { return self };
         self.arguments.numbers([bucket.period, bucket.rate, bucket.burst]);
         self.arguments.text(numbers::text(&first.limit));
+        self.arguments.text(numbers::form(bucket));
         self.arguments.numbers([numbers::ttl_millis(first)]);
         self.arguments.number(cells.len());
         for cell in cells {

@@ -39,7 +39,8 @@ local function share(used, old, new)
   return quotient
 end
 
--- The numbers in a text like '10/s 15' or '5/30min': count, microseconds, burst, times, unit.
+-- The numbers in a text like '10/s 15' or '5/30min': count, microseconds, burst, times, unit. A burst
+-- that is not written is the count.
 local function numbers(text)
   local count, times, unit, burst = string.match(text or '', '^(%d+)/(%d*)(%a+) ?(%d*)$')
   if not count then return end
@@ -47,5 +48,5 @@ local function numbers(text)
     s = 1, min = 60, h = 3600, day = 86400, week = 604800, month = 2592000, year = 31536000,
   }
   times = tonumber(times) or 1
-  return tonumber(count), times * seconds[unit] * 1000000, tonumber(burst), times, unit
+  return tonumber(count), times * seconds[unit] * 1000000, tonumber(burst) or tonumber(count), times, unit
 end

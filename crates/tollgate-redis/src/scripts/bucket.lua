@@ -2,7 +2,7 @@
 --
 -- A level counts parts of a token, of which a token has as many as its period has microseconds; the
 -- rate is what flows in per microsecond. Stored are tokens at a whole millisecond, as people read it.
--- The decimal fraction is exact enough to find the whole number of parts again.
+-- Form says how many decimals it takes to find the whole number of parts again.
 --
 -- A key expires at a whole second, the first or second one after the bucket is full. That follows
 -- from what is stored, so a busy key is told no more than once a second.
@@ -24,20 +24,18 @@ local function refill(key, period, rate, burst, text)
 end
 
 -- Stores the level at that instant.
-local function pour(key, level, time, full_second, period, rate, burst, text, ttl)
+local function pour(key, level, time, full_second, period, rate, burst, text, form, ttl)
   local full, ms = burst * period, floor(time / 1000)
-  local shown, base = ms, level - (time - ms * 1000) * rate
+  local fraction, base = nil, level - (time - ms * 1000) * rate
   if base < 0 and level >= 0 then
     ms, base = ms + 1, base + 1000 * rate
-    shown = ms
     if base > full then
       ms, base = ms - 1, level
-      shown = string.format('%.0f.%03.0f', ms, time - ms * 1000)
+      fraction = format('%.0f.%03.0f', ms, time - ms * 1000)
     end
   end
-  local tokens = base / period
-  -- Fourteen digits are what a script writes of a number by itself.
-  if base < 5e12 and base > -5e12 then tokens = tokens .. '' end
+  -- Numbers that are not made texts here would be written with all digits, which takes long.
+  local tokens, shown = format(form, base / period), fraction or format('%.0f', ms)
   if full_second then
     call('HSET', key, 'tokens', tokens, 'lastRefill', shown)
   else
@@ -46,5 +44,5 @@ local function pour(key, level, time, full_second, period, rate, burst, text, tt
   local second = floor((ms + (full - base) / (rate * 1000)) / 1000)
   if second == full_second and ttl == 0 then return end
   local ms_left = (second + 2) * 1000 - floor(now / 1000)
-  call('PEXPIRE', key, ms_left > ttl and ms_left or ttl)
+  call('PEXPIRE', key, format('%.0f', ms_left > ttl and ms_left or ttl))
 end

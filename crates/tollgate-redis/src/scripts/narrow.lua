@@ -3,7 +3,7 @@
 kinds.narrow = {
   read = function(limit)
     limit.period, limit.rate, limit.burst, limit.queue = number(), number(), number(), number()
-    limit.full = limit.burst * limit.period
+    limit.full, limit.form = limit.burst * limit.period, text()
   end,
 
   load = function(cell)
@@ -60,6 +60,6 @@ kinds.narrow = {
     local limit = cell.limit
     if cell.level >= limit.full then return call('DEL', cell.key) end
     pour(cell.key, cell.level, cell.time, cell.full_second, limit.period, limit.rate, limit.burst,
-      limit.text, limit.ttl)
+      limit.text, limit.form, limit.ttl)
   end,
 }

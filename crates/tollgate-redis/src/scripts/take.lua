@@ -6,8 +6,8 @@
 local answer, size, key, at, last = { now }, 1, 0, 0, #ARGV
 while at < last do
   local period, rate, burst = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local text, ttl, keys = ARGV[at + 4], tonumber(ARGV[at + 5]), key + ARGV[at + 6]
-  at = at + 6
+  local text, form, ttl, keys = ARGV[at + 4], ARGV[at + 5], tonumber(ARGV[at + 6]), key + ARGV[at + 7]
+  at = at + 7
   while key < keys do
     key = key + 1
     local name = KEYS[key]
@@ -30,7 +30,7 @@ while at < last do
       cost = tonumber(ARGV[at])
     end
     if level ~= before then
-      pour(name, level, time, full_second, period, rate, burst, text, ttl)
+      pour(name, level, time, full_second, period, rate, burst, text, form, ttl)
     end
   end
 end
