@@ -16,9 +16,10 @@ use crate::{Charge, Drawn, Level, NamedLimit};
 /// half a second uses: two draws a second, whatever the rate, and half a slice's life in reserve.
 const HALF_LIFE_MICROS: u64 = 350_000;
 
-/// A slice should serve this many requests like the one that draws it; for fewer it would go back
-/// as often as it is spent.
-const WORTH: u64 = 3;
+/// A slice should serve this many requests like the one that draws it. For one a draw and a return
+/// cost as much as two requests by themselves; a higher bound would keep callers who wait for a
+/// slow store from ever showing that slices would help them.
+const WORTH: u64 = 1;
 
 /// How long the store is not asked for a slice after it had none to give.
 const DRY: Duration = Duration::from_millis(50);
