@@ -55,6 +55,8 @@ pub(crate) struct Link {
 struct Queue {
     waiting: VecDeque<Waiting>,
     calls: usize,
+    /// Calls that are about to set out, and share what comes until then.
+    starting: usize,
 }
 
 /// The connection, if there is one.
@@ -107,7 +109,7 @@ impl Link {
         let begun = self.queue.lock().take_on(requests, &self.base);
         // Not under the lock: a runtime that is shutting down drops what it is given.
         for batch in begun.into_iter().flatten() {
-            let caller = Caller { link: Arc::clone(self), batch, sent: false };
+            let caller = Caller { link: Arc::clone(self), batch, sent: false, started: false };
             self.runtime.spawn(caller.run());
         }
     }
@@ -205,8 +207,17 @@ impl Queue {
         std::array::from_fn(|_| {
             let may_go = self.calls < CALLS_MAX && !self.waiting.is_empty();
             self.calls += usize::from(may_go);
+            self.starting += usize::from(may_go);
             may_go.then(|| self.batch())
         })
+    }
+
+    /// Adds this call's share of what has come since it was begun.
+    fn top_up(&mut self, batch: &mut Vec<Waiting>) {
+        let share = self.waiting.len().div_ceil(self.starting.max(1));
+        self.starting -= 1;
+        let count = share.min(BATCH_MAX.saturating_sub(batch.len()));
+        batch.extend(self.waiting.drain(..count));
     }
 
     fn batch(&mut self) -> Vec<Waiting> {
@@ -227,10 +238,13 @@ struct Caller {
     link: Arc<Link>,
     batch: Vec<Waiting>,
     sent: bool,
+    started: bool,
 }
 
 impl Caller {
     async fn run(mut self) {
+        self.started = true;
+        self.link.queue.lock().top_up(&mut self.batch);
         loop {
             self.call().await;
             let mut queue = self.link.queue.lock();
@@ -319,6 +333,7 @@ impl Drop for Caller {
         }
         let mut queue = self.link.queue.lock();
         queue.calls -= 1;
+        queue.starting -= usize::from(!self.started);
         let mut left: Vec<_> = queue.waiting.drain(..).collect();
         drop(queue);
         if !self.sent {
