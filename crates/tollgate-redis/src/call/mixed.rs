@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tollgate_core::{Limit, Patience};
+use tollgate_core::{COST_MAX, Limit, Patience};
 
 use super::{arguments::Arguments, numbers};
 use crate::{
@@ -167,7 +167,7 @@ fn act(arguments: &mut Arguments, request: &Request, places: &[(usize, usize)]) 
             arguments.number(places.len());
             for (item, (cell, _)) in items() {
                 arguments.number(*cell);
-                arguments.number(numbers::cost(item.cost));
+                arguments.number(item.cost.min(COST_MAX));
             }
         }
         Action::Release { holder } => {
@@ -203,7 +203,7 @@ fn act(arguments: &mut Arguments, request: &Request, places: &[(usize, usize)]) 
             for (item, (cell, held)) in items() {
                 arguments.number(*cell);
                 arguments.number(*held);
-                arguments.number(numbers::cost(item.cost));
+                arguments.number(item.cost.min(COST_MAX));
             }
         }
         Action::Reassert { node } => {

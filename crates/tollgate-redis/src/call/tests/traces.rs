@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tollgate_core::{Algorithm, Decision, Limit, Patience, Rate, Time, Unit};
+use tollgate_core::{Algorithm, COST_MAX, Decision, Limit, Patience, Rate, Time, Unit};
 use tollgate_store::{Charge, MemoryConfig, MemoryStore, NamedLimit, Take};
 use tollgate_testkit::{ManualClock, servers::RedisOptions};
 
@@ -110,7 +110,11 @@ impl Trace {
                 self.lease += 1;
                 What::Take(self.patience(), self.lease)
             }
-            86..93 => What::Refund,
+            86..93 => {
+                // More than this cannot have been taken in one request.
+                charges.iter_mut().for_each(|(_, _, cost)| *cost = (*cost).min(COST_MAX));
+                What::Refund
+            }
             93..98 => What::Release(self.lease.saturating_sub(self.chance.within(0, 6))),
             _ => What::Reset,
         };
