@@ -28,8 +28,8 @@ const PLENTY_KEYS: u64 = 10_000;
 /// no order at all, callers who wait for Redis would not come round to the same key in time.
 const FIRST: Rows = Rows { keys: PLENTY_KEYS, run: 16, time: Duration::from_secs(3) };
 /// Slices go back while the other side has its turn, and have to be drawn again.
-const AGAIN: Rows = Rows { keys: PLENTY_KEYS, run: 1, time: Duration::from_millis(500) };
-const MEASURED: Rows = Rows { keys: PLENTY_KEYS, run: 1, time: Duration::from_millis(500) };
+const AGAIN: Rows = Rows { keys: PLENTY_KEYS, run: 1, time: Duration::from_secs(2) };
+const MEASURED: Rows = Rows { keys: PLENTY_KEYS, run: 1, time: Duration::from_secs(1) };
 /// Of the pool, a quarter of a second or so.
 const EACH: u64 = 300;
 

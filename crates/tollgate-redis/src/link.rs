@@ -1,8 +1,9 @@
 //! One thread's connection to one server, with its queue.
 //!
 //! Requests share calls without waiting for company: while fewer than two calls are under way a
-//! request goes at once, alone; else it gathers with others until one of the two is back. Two and
-//! not one, so that the server has the next call at hand when it is done with the last.
+//! request goes at once, with whoever asks in the same turn of the runtime; else it gathers with
+//! others until one of the two is back. Two and not one, so that the server has the next call at hand
+//! when it is done with the last.
 //!
 //! A call takes no longer than the time-out of the oldest request in it, connecting included; since
 //! every call that ends is followed by the next at once, nobody in the queue waits longer either. A
@@ -55,8 +56,8 @@ pub(crate) struct Link {
 struct Queue {
     waiting: VecDeque<Waiting>,
     calls: usize,
-    /// Calls that are about to set out, and share what comes until then.
-    starting: usize,
+    /// Whether a call is about to set out: it takes along what comes until then.
+    starting: bool,
 }
 
 /// The connection, if there is one.
@@ -106,12 +107,16 @@ impl Link {
 
     /// Takes requests on; each is answered by its deadline.
     pub(crate) fn submit(self: &Arc<Self>, requests: impl IntoIterator<Item = Waiting>) {
-        let begun = self.queue.lock().take_on(requests, &self.base);
+        self.queue.lock().take_on(requests, &self.base);
+        self.begin();
+    }
+
+    /// Begins a call if one may go.
+    fn begin(self: &Arc<Self>) {
+        let Some(batch) = self.queue.lock().begun() else { return };
         // Not under the lock: a runtime that is shutting down drops what it is given.
-        for batch in begun.into_iter().flatten() {
-            let caller = Caller { link: Arc::clone(self), batch, sent: false, started: false };
-            self.runtime.spawn(caller.run());
-        }
+        let caller = Caller { link: Arc::clone(self), batch, sent: false, started: false };
+        self.runtime.spawn(caller.run());
     }
 
     /// Whether nobody waits and nothing is under way.
@@ -189,12 +194,8 @@ impl Live {
 }
 
 impl Queue {
-    /// Queues what there is room for, and gives the batches that can go at once.
-    fn take_on(
-        &mut self,
-        requests: impl IntoIterator<Item = Waiting>,
-        base: &Base,
-    ) -> [Option<Vec<Waiting>>; CALLS_MAX] {
+    /// Queues what there is room for.
+    fn take_on(&mut self, requests: impl IntoIterator<Item = Waiting>, base: &Base) {
         for waiting in requests {
             if self.waiting.len() < WAITING_MAX {
                 self.waiting.push_back(waiting);
@@ -204,19 +205,23 @@ impl Queue {
             let text = "too many requests wait for it";
             waiting.answer(Err(Fault::new(ErrorKind::Overloaded, text)));
         }
-        std::array::from_fn(|_| {
-            let may_go = self.calls < CALLS_MAX && !self.waiting.is_empty();
-            self.calls += usize::from(may_go);
-            self.starting += usize::from(may_go);
-            may_go.then(|| self.batch())
-        })
     }
 
-    /// Adds this call's share of what has come since it was begun.
+    /// The first requests of a call that may go now.
+    fn begun(&mut self) -> Option<Vec<Waiting>> {
+        if self.calls == CALLS_MAX || self.waiting.is_empty() || self.starting {
+            return None;
+        }
+        self.calls += 1;
+        self.starting = true;
+        Some(self.batch())
+    }
+
+    /// Adds what has come since a call was begun. Callers that are woken together ask again one
+    /// after the other; if each of two calls took some, both would be answered together again.
     fn top_up(&mut self, batch: &mut Vec<Waiting>) {
-        let share = self.waiting.len().div_ceil(self.starting.max(1));
-        self.starting -= 1;
-        let count = share.min(BATCH_MAX.saturating_sub(batch.len()));
+        self.starting = false;
+        let count = self.waiting.len().min(BATCH_MAX.saturating_sub(batch.len()));
         batch.extend(self.waiting.drain(..count));
     }
 
@@ -245,6 +250,8 @@ impl Caller {
     async fn run(mut self) {
         self.started = true;
         self.link.queue.lock().top_up(&mut self.batch);
+        // What did not fit.
+        self.link.begin();
         loop {
             self.call().await;
             let mut queue = self.link.queue.lock();
@@ -333,7 +340,7 @@ impl Drop for Caller {
         }
         let mut queue = self.link.queue.lock();
         queue.calls -= 1;
-        queue.starting -= usize::from(!self.started);
+        queue.starting &= self.started;
         let mut left: Vec<_> = queue.waiting.drain(..).collect();
         drop(queue);
         if !self.sent {

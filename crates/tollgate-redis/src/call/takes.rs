@@ -54,22 +54,38 @@ impl<'a> Takes<'a> {
     fn with(mut self, cells: &[Cell<'a>]) -> Self {
         let Some(first) = cells.first().map(|cell| cell.item) else { return self };
         let Some(bucket) = numbers::BucketNumbers::of(&first.limit) else { return self };
-        self.arguments.numbers([bucket.period, bucket.rate, bucket.burst]);
         self.arguments.text(numbers::text(&first.limit));
         self.arguments.text(numbers::form(bucket));
-        self.arguments.numbers([numbers::ttl_millis(first)]);
-        self.arguments.number(cells.len());
+        let ttl = numbers::ttl_millis(first);
+        let mut packed = Packed::default();
+        packed.unsigned([bucket.period, bucket.rate, bucket.burst, ttl, cells.len() as u64]);
         for cell in cells {
             self.keys.push(&cell.item.name);
             if cell.requests.len() > 1 {
-                self.arguments.number(-i64::try_from(cell.requests.len()).unwrap_or(i64::MAX));
+                packed.push(-(cell.requests.len() as f64));
             }
             for (at, cost) in &cell.requests {
-                self.arguments.number(numbers::cost(*cost));
+                packed.unsigned([numbers::cost(*cost)]);
                 self.order.push(*at);
             }
         }
+        self.arguments.text(packed.0);
         self
+    }
+}
+
+/// Numbers as a script reads them out of one text.
+#[derive(Default)]
+struct Packed(SmallVec<[u8; 64]>);
+
+impl Packed {
+    fn push(&mut self, number: f64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// None is above 2^54, and all above 2^53 are even.
+    fn unsigned<const N: usize>(&mut self, numbers: [u64; N]) {
+        numbers.into_iter().for_each(|number| self.push(number as f64));
     }
 }
 
