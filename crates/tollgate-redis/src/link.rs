@@ -1,9 +1,12 @@
-//! One thread's connection to one server, with its queue.
+//! One thread's connections to one server, with their queue.
 //!
 //! Requests share calls without waiting for company: while fewer than two calls are under way a
 //! request goes at once, with whoever asks in the same turn of the runtime; else it gathers with
 //! others until one of the two is back. Two and not one, so that the server has the next call at hand
-//! when it is done with the last.
+//! when it is done with the last; and each on a connection of its own, because a server that finds
+//! both on one answers them together, and then node and server take turns instead of working at once.
+//! The second is opened when there is use for it. Only takes that nothing can follow up go by it: a
+//! place that is given back must not overtake the request that takes it.
 //!
 //! A call takes no longer than the time-out of the oldest request in it, connecting included; since
 //! every call that ends is followed by the next at once, nobody in the queue waits longer either. A
@@ -39,6 +42,9 @@ const BATCH_MAX: usize = 128;
 /// Calls under way at once.
 const CALLS_MAX: usize = 2;
 
+/// So many requests are worth two calls.
+const DIVIDED_FROM: usize = 16;
+
 /// What a node does in a tenth of a second when it is very busy: whoever comes later would time
 /// out anyway.
 const WAITING_MAX: usize = 16_384;
@@ -49,19 +55,22 @@ pub(crate) struct Link {
     pub(crate) server: Arc<Server>,
     runtime: Handle,
     queue: Mutex<Queue>,
-    line: Mutex<Line>,
+    lines: [Mutex<Line>; CALLS_MAX],
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    calls: usize,
+    /// On which lines a call is under way.
+    busy: [bool; CALLS_MAX],
     /// Whether a call is about to set out: it takes along what comes until then.
     starting: bool,
 }
 
 /// The connection, if there is one.
+#[derive(Default)]
 enum Line {
+    #[default]
     Hung,
     /// Whoever needs it waits for the same attempt, which outlives any of them.
     Dialing(Dialing),
@@ -101,8 +110,8 @@ pub(crate) struct Way {
 
 impl Link {
     pub(crate) fn new(base: Arc<Base>, server: Arc<Server>, runtime: Handle) -> Self {
-        let (queue, line) = (Mutex::default(), Mutex::new(Line::Hung));
-        Self { base, server, runtime, queue, line }
+        let (queue, lines) = (Mutex::default(), Default::default());
+        Self { base, server, runtime, queue, lines }
     }
 
     /// Takes requests on; each is answered by its deadline.
@@ -113,32 +122,33 @@ impl Link {
 
     /// Begins a call if one may go.
     fn begin(self: &Arc<Self>) {
-        let Some(batch) = self.queue.lock().begun() else { return };
+        let Some((line, batch)) = self.queue.lock().begun() else { return };
         // Not under the lock: a runtime that is shutting down drops what it is given.
-        let caller = Caller { link: Arc::clone(self), batch, sent: false, started: false };
+        let link = Arc::clone(self);
+        let caller = Caller { link, line, batch, sent: false, started: false };
         self.runtime.spawn(caller.run());
     }
 
     /// Whether nobody waits and nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.lock().calls == 0
+        !self.queue.lock().busy.contains(&true)
     }
 
     /// Whether it has a connection that works, as far as is known.
     #[cfg(test)]
     pub(crate) fn is_live(&self) -> bool {
-        matches!(&*self.line.lock(), Line::Live(live) if live.is_good(&self.server))
+        matches!(&*self.lines[0].lock(), Line::Live(live) if live.is_good(&self.server))
     }
 
-    /// Closes the connection once the calls under way are done.
+    /// Closes the connections once the calls under way are done.
     pub(crate) fn hang_up(&self) {
-        *self.line.lock() = Line::Hung;
+        self.lines.iter().for_each(|line| *line.lock() = Line::Hung);
     }
 
     /// Asks for anything, whatever the breaker says: for probes and heartbeats.
     pub(crate) async fn ask(self: &Arc<Self>, command: &Cmd) -> Result<Value, Fault> {
         let timeout = self.base.timeout();
-        let mut live = self.live().await?;
+        let mut live = self.live(0).await?;
         let asked = tokio::time::timeout(timeout, live.connection.ask(command)).await;
         let asked = asked.unwrap_or_else(|_| Err(Fault::timed_out(timeout)));
         if asked.is_err() {
@@ -149,8 +159,8 @@ impl Link {
     }
 
     /// The connection, made now if need be.
-    async fn live(self: &Arc<Self>) -> Result<Live, Fault> {
-        let mut dialing = match self.line() {
+    async fn live(self: &Arc<Self>, line: usize) -> Result<Live, Fault> {
+        let mut dialing = match self.line(line) {
             Ok(live) => return Ok(live),
             Err(dialing) => dialing,
         };
@@ -161,8 +171,8 @@ impl Link {
     }
 
     /// The connection, or the attempt to get one.
-    fn line(self: &Arc<Self>) -> Result<Live, Dialing> {
-        let mut line = self.line.lock();
+    fn line(self: &Arc<Self>, number: usize) -> Result<Live, Dialing> {
+        let mut line = self.lines[number].lock();
         match &*line {
             Line::Live(live) if live.is_good(&self.server) => return Ok(live.clone()),
             Line::Dialing(dialing) if dialing.has_changed().is_ok() => return Err(dialing.clone()),
@@ -171,15 +181,15 @@ impl Link {
         let (done, dialing) = watch::channel(None);
         *line = Line::Dialing(dialing.clone());
         drop(line);
-        self.runtime.spawn(Arc::clone(self).dial(done));
+        self.runtime.spawn(Arc::clone(self).dial(number, done));
         Err(dialing)
     }
 
-    async fn dial(self: Arc<Self>, done: watch::Sender<Option<Result<Live, Fault>>>) {
+    async fn dial(self: Arc<Self>, line: usize, done: watch::Sender<Option<Result<Live, Fault>>>) {
         let generation = self.server.breaker.generation();
         let dialed = self.base.connect(&self.server).await;
         let dialed = dialed.map(|connection| Live { connection, generation });
-        *self.line.lock() = match &dialed {
+        *self.lines[line].lock() = match &dialed {
             Ok(live) => Line::Live(live.clone()),
             Err(_) => Line::Hung,
         };
@@ -207,27 +217,35 @@ impl Queue {
         }
     }
 
-    /// The first requests of a call that may go now.
-    fn begun(&mut self) -> Option<Vec<Waiting>> {
-        if self.calls == CALLS_MAX || self.waiting.is_empty() || self.starting {
+    /// The line and the first requests of a call that may go now.
+    fn begun(&mut self) -> Option<(usize, Vec<Waiting>)> {
+        let line = self.busy.iter().position(|busy| !busy).filter(|_| !self.starting)?;
+        let mut batch = Vec::new();
+        self.fill(line, &mut batch, 1);
+        if batch.is_empty() {
             return None;
         }
-        self.calls += 1;
-        self.starting = true;
-        Some(self.batch())
+        (self.busy[line], self.starting) = (true, true);
+        Some((line, batch))
     }
 
-    /// Adds what has come since a call was begun. Callers that are woken together ask again one
-    /// after the other; if each of two calls took some, both would be answered together again.
-    fn top_up(&mut self, batch: &mut Vec<Waiting>) {
+    /// Adds what has come since a call was begun: all, or half if the other line is free, because
+    /// callers that are woken together ask again together and may use both.
+    fn top_up(&mut self, line: usize, batch: &mut Vec<Waiting>) {
         self.starting = false;
-        let count = self.waiting.len().min(BATCH_MAX.saturating_sub(batch.len()));
-        batch.extend(self.waiting.drain(..count));
+        let all = self.waiting.len() + batch.len();
+        let alone = self.busy.iter().filter(|busy| **busy).count() == 1;
+        let share = if alone && all >= DIVIDED_FROM { all.div_ceil(2) } else { all };
+        self.fill(line, batch, share);
     }
 
-    fn batch(&mut self) -> Vec<Waiting> {
-        let count = self.waiting.len().min(BATCH_MAX);
-        self.waiting.drain(..count).collect()
+    /// Fills a batch up to this many with what may go by this line.
+    fn fill(&mut self, line: usize, batch: &mut Vec<Waiting>, most: usize) {
+        while batch.len() < most.min(BATCH_MAX) {
+            let next = self.waiting.pop_front_if(|next| line == 0 || next.request.is_free());
+            let Some(next) = next else { return };
+            batch.push(next);
+        }
     }
 }
 
@@ -241,6 +259,7 @@ impl Waiting {
 /// Sends batch after batch until nobody waits.
 struct Caller {
     link: Arc<Link>,
+    line: usize,
     batch: Vec<Waiting>,
     sent: bool,
     started: bool,
@@ -249,17 +268,17 @@ struct Caller {
 impl Caller {
     async fn run(mut self) {
         self.started = true;
-        self.link.queue.lock().top_up(&mut self.batch);
-        // What did not fit.
+        self.link.queue.lock().top_up(self.line, &mut self.batch);
+        // What was left, if anything.
         self.link.begin();
         loop {
             self.call().await;
             let mut queue = self.link.queue.lock();
-            if queue.waiting.is_empty() {
-                queue.calls -= 1;
+            queue.fill(self.line, &mut self.batch, BATCH_MAX);
+            if self.batch.is_empty() {
+                queue.busy[self.line] = false;
                 return;
             }
-            self.batch = queue.batch();
         }
     }
 
@@ -287,7 +306,7 @@ impl Caller {
     }
 
     async fn ask(&mut self) -> Result<Vec<Answered>, Fault> {
-        let live = self.link.live().await?;
+        let live = self.link.live(self.line).await?;
         self.sent = true;
         exchange::exchange(live.connection, &self.link.base.scripts, &mut self.batch).await
     }
@@ -339,7 +358,7 @@ impl Drop for Caller {
             return;
         }
         let mut queue = self.link.queue.lock();
-        queue.calls -= 1;
+        queue.busy[self.line] = false;
         queue.starting &= self.started;
         let mut left: Vec<_> = queue.waiting.drain(..).collect();
         drop(queue);

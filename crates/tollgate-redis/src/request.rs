@@ -168,6 +168,14 @@ impl Request {
         Self { action: Action::Refund { holder }, items: self.items.clone() }
     }
 
+    /// Whether it may overtake others: nothing that is done later undoes it.
+    pub(crate) fn is_free(&self) -> bool {
+        match &self.action {
+            Action::Take { patience: Patience::None, holder } => holder.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Whether the answer is a decision.
     pub(crate) const fn decides(&self) -> bool {
         matches!(self.action, Action::Take { .. } | Action::Refund { .. } | Action::Draw { .. })
