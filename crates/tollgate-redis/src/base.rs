@@ -25,7 +25,7 @@ use crate::{
     offset::Offset,
     probe,
     script::{self, Scripts},
-    server::Server,
+    server::{Run, Server},
     topology::Topology,
 };
 
@@ -126,18 +126,26 @@ impl Base {
 
     /// Connects to a server that keeps counters, and notes whether it is a new run of it.
     pub(crate) async fn connect(&self, server: &Server) -> Result<Connection, Fault> {
-        let generation = server.breaker.generation();
-        let url = &self.config.url;
         let connecting = within_dialing(async {
-            let mut connection = self.dialer.dial(&server.host, &url.login, url.db).await?;
-            let run = probe::run_of(&mut connection, generation).await?;
-            Ok((connection, run))
+            match self.dial(server).await {
+                // Somebody may have closed it just then; twice in a row is no chance.
+                Err(fault) if fault.is_lost() => self.dial(server).await,
+                dialed => dialed,
+            }
         });
         let (connection, run) = connecting.await.map_err(Fault::while_connecting)?;
         if server.met(run) {
             self.forgot();
         }
         Ok(connection)
+    }
+
+    async fn dial(&self, server: &Server) -> Result<(Connection, Run), Fault> {
+        let generation = server.breaker.generation();
+        let url = &self.config.url;
+        let mut connection = self.dialer.dial(&server.host, &url.login, url.db).await?;
+        let run = probe::run_of(&mut connection, generation).await?;
+        Ok((connection, run))
     }
 
     /// Notes that a call failed; if that opens the breaker, the server is probed from now on.

@@ -229,14 +229,15 @@ impl Queue {
         Some((line, batch))
     }
 
-    /// Adds what has come since a call was begun: all, or half if the other line is free, because
-    /// callers that are woken together ask again together and may use both.
+    /// Adds what has come since a call was begun. Of many a part is left for the other line and a
+    /// part for whichever comes back first: with all of them under way, both lines would be
+    /// answered together, and the server would wait for those that were.
     fn top_up(&mut self, line: usize, batch: &mut Vec<Waiting>) {
         self.starting = false;
         let all = self.waiting.len() + batch.len();
         let alone = self.busy.iter().filter(|busy| **busy).count() == 1;
-        let share = if alone && all >= DIVIDED_FROM { all.div_ceil(2) } else { all };
-        self.fill(line, batch, share);
+        let parts = if all < DIVIDED_FROM { 1 } else { 2 + usize::from(alone) };
+        self.fill(line, batch, all.div_ceil(parts));
     }
 
     /// Fills a batch up to this many with what may go by this line.
@@ -256,7 +257,7 @@ impl Waiting {
     }
 }
 
-/// Sends batch after batch until nobody waits.
+/// One call.
 struct Caller {
     link: Arc<Link>,
     line: usize,
@@ -267,42 +268,54 @@ struct Caller {
 
 impl Caller {
     async fn run(mut self) {
-        self.started = true;
-        self.link.queue.lock().top_up(self.line, &mut self.batch);
-        // What was left, if anything.
-        self.link.begin();
-        loop {
-            self.call().await;
-            let mut queue = self.link.queue.lock();
-            queue.fill(self.line, &mut self.batch, BATCH_MAX);
-            if self.batch.is_empty() {
-                queue.busy[self.line] = false;
-                return;
-            }
+        if !self.started {
+            self.started = true;
+            self.link.queue.lock().top_up(self.line, &mut self.batch);
+            // What was left, if anything.
+            self.link.begin();
+        }
+        let (began, generation) = (Instant::now(), self.link.server.breaker.generation());
+        let asked = self.ask_in_time(began).await;
+        if self.followed() {
+            // It sets out before those that are answered now come with their next requests: the
+            // server need not wait for them.
+            tokio::task::yield_now().await;
+        }
+        match asked {
+            Ok(answered) => self.settle(answered, began, generation),
+            Err(fault) => self.fail(&fault, generation),
         }
     }
 
-    /// One batch, answered or failed.
-    async fn call(&mut self) {
+    /// Gives the line to the next call; false if nobody waits.
+    fn followed(&self) -> bool {
+        let mut batch = Vec::new();
+        let mut queue = self.link.queue.lock();
+        queue.fill(self.line, &mut batch, BATCH_MAX);
+        queue.busy[self.line] = !batch.is_empty();
+        drop(queue);
+        if batch.is_empty() {
+            return false;
+        }
+        let (link, line) = (Arc::clone(&self.link), self.line);
+        let next = Self { link, line, batch, sent: false, started: true };
+        self.link.runtime.spawn(next.run());
+        true
+    }
+
+    /// What the server says to one batch, by the time that the oldest of it has.
+    async fn ask_in_time(&mut self, now: Instant) -> Result<Vec<Answered>, Failed> {
         let link = Arc::clone(&self.link);
         if let Some(fault) = link.server.breaker.refusal() {
-            return self.fail(&fault);
+            return Err(Failed { fault, counts: false });
         }
-        let generation = link.server.breaker.generation();
-        let began = Instant::now();
-        self.drop_late(began);
+        self.drop_late(now);
         let Some(deadline) = self.batch.iter().map(|waiting| waiting.deadline).min() else {
-            return;
+            return Ok(Vec::new());
         };
         let asked = timeout_at(deadline, self.ask()).await;
-        self.sent = false;
-        match asked.unwrap_or_else(|_| Err(Fault::timed_out(link.base.timeout()))) {
-            Ok(answered) => self.settle(answered, began, generation),
-            Err(fault) => {
-                link.base.failed(&link.server, &fault, generation);
-                self.fail(&fault);
-            }
-        }
+        let asked = asked.unwrap_or_else(|_| Err(Fault::timed_out(link.base.timeout())));
+        asked.map_err(|fault| Failed { fault, counts: true })
     }
 
     async fn ask(&mut self) -> Result<Vec<Answered>, Fault> {
@@ -313,6 +326,9 @@ impl Caller {
 
     /// Hands everybody what the server said to them.
     fn settle(&mut self, answered: Vec<Answered>, began: Instant, generation: u64) {
+        if self.batch.is_empty() {
+            return;
+        }
         let (base, server) = (&self.link.base, &self.link.server);
         let decisions = self.batch.iter().filter(|waiting| waiting.request.decides()).count();
         base.observer.round_trip(began.elapsed(), self.batch.len(), decisions);
@@ -343,11 +359,21 @@ impl Caller {
         }
     }
 
-    fn fail(&mut self, fault: &Fault) {
+    fn fail(&mut self, Failed { fault, counts }: &Failed, generation: u64) {
+        if *counts {
+            self.link.base.failed(&self.link.server, fault, generation);
+        }
         for waiting in self.batch.drain(..) {
             waiting.answer(Err(fault.clone()));
         }
     }
+}
+
+/// A call that brought nothing.
+struct Failed {
+    fault: Fault,
+    /// Whether it was tried at all.
+    counts: bool,
 }
 
 impl Drop for Caller {
