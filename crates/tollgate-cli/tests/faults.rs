@@ -5,7 +5,7 @@
 //! fleet gives no more than the policy before and after and each node its share meanwhile, it
 //! counts together again within a second, and each node says so once.
 //!
-//! part of: B6, B8
+//! covers: B6 (beside tests/fallback of tollgate-store); part of: B8
 #![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
 #[path = "support/fleet.rs"]

@@ -88,7 +88,8 @@ fn now(watch: Stopwatch) -> Time {
     Time::from_micros(u64::try_from(watch.elapsed().as_micros()).unwrap())
 }
 
-// part of: B10
+// covers: B10
+// Beside exact.rs, and tests/leases of tollgate-store.
 #[test]
 fn nodes_that_spend_ahead_stay_within_the_limit_and_use_it() {
     let server = redis().unwrap();

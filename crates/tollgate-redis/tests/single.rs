@@ -150,7 +150,8 @@ fn four_nodes_never_admit_one_too_many() {
     history::check_bucket(&admitted, rate, 30).unwrap();
 }
 
-// part of: B5
+// covers: B5
+// Beside the clocks that are set back in src/call/tests/keys.rs, and the metrics page of tollgate-cli.
 #[test]
 fn nodes_whose_own_clocks_differ_share_one_limit_exactly() {
     let server = redis().unwrap();

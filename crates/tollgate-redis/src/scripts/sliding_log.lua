@@ -302,6 +302,7 @@ kinds.sliding_log = {
 
   refund = function(cell, cost)
     while cost > 0 and cell.total > 0 do
+      local before = cost
       settle(cell)
       -- Not RPOP, which gives the newest first: what is left goes back in its order.
       local texts = call('LRANGE', cell.key, -64, -1)
@@ -322,6 +323,11 @@ kinds.sliding_log = {
       if at > 0 then call('RPUSH', cell.key, unpack(texts, 1, at)) end
       if cell.total > 0 then call('LSET', cell.key, 0, head(cell)) else call('DEL', cell.key) end
       reload(cell)
+      if cost == before then
+        -- Somebody has taken entries out by hand: a total without them would be looked for for ever.
+        call('DEL', cell.key)
+        clear(cell)
+      end
     end
   end,
 

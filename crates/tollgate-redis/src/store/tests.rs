@@ -84,7 +84,8 @@ fn the_store_keeps_the_contract() {
     check(&RedisOptions::new().start().unwrap());
 }
 
-// part of: B1
+// covers: B1
+// Beside tests/sentinel.rs, tests/cluster.rs and tests/tls.rs.
 #[test]
 fn the_store_keeps_the_contract_on_the_oldest_redis_and_on_valkey() {
     check(&RedisOptions::oldest().start().unwrap());

@@ -156,7 +156,8 @@ fn a_key_outlives_its_state_by_one_to_two_seconds() {
     }
 }
 
-// part of: B4
+// covers: B4
+// Beside the others here, and tests/memory.rs of tollgate-store.
 #[test]
 fn a_policys_own_time_to_live_holds_and_is_renewed() {
     let mut redis = Redis::start();
@@ -265,6 +266,17 @@ fn a_clock_set_back_far_keeps_levels_and_blocks_nobody_longer() {
         redis.pass(121_000_000);
         assert_eq!(redis.take(&limit, "ann", 1).remaining, 2, "{limit:?}");
     }
+}
+
+#[test]
+fn a_log_that_lost_its_entries_by_hand_is_given_back_to_in_bounded_time() {
+    let mut redis = Redis::start();
+    let limit = named("p", Limit::sliding_log(Rate::per(3, Unit::Hour)).unwrap());
+    redis.take(&limit, "ann", 2);
+    let _: redis::Value = redis.ask(redis::cmd("LTRIM").arg(name_of(&limit, "ann")).arg(0).arg(0));
+    let charges = [Charge { limit: &limit, key: b"ann", cost: 1 }];
+    let refund = Request::refund(&redis.names, &charges);
+    assert_eq!(redis.decide(&refund).remaining, 3);
 }
 
 #[test]
