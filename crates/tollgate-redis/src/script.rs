@@ -3,7 +3,10 @@
 //! Every function that a script defines costs time at each call, so a call gets no more than the
 //! algorithms it asks for. There are few combinations; each is put together once and kept.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use parking_lot::Mutex;
 use sha1_smol::Sha1;
@@ -77,6 +80,8 @@ pub(crate) enum Parts {
 #[derive(Debug)]
 pub(crate) struct Scripts {
     clock: String,
+    /// Needed most, and so found without a lock.
+    takes: OnceLock<Arc<Script>>,
     made: Mutex<HashMap<Parts, Arc<Script>>>,
 }
 
@@ -129,11 +134,14 @@ impl Scripts {
             Clock::RedisTime => REDIS_TIME.to_owned(),
             Clock::Key(name) => format!("local now = tonumber(redis.call('GET', '{name}'))\n"),
         };
-        Self { clock, made: Mutex::default() }
+        Self { clock, takes: OnceLock::new(), made: Mutex::default() }
     }
 
     /// The script of these parts.
     pub(crate) fn of(&self, parts: Parts) -> Arc<Script> {
+        if parts == Parts::Takes {
+            return Arc::clone(self.takes.get_or_init(|| Arc::new(self.make(parts))));
+        }
         let mut made = self.made.lock();
         let script = made.entry(parts).or_insert_with(|| Arc::new(self.make(parts)));
         Arc::clone(script)

@@ -4,7 +4,7 @@
 //! by limit and key, and the script needs to remember nothing: each key is read once, all its
 //! requests are decided, and it is written once.
 
-use std::collections::HashMap;
+use std::{cell::RefCell, collections::HashMap};
 
 use smallvec::SmallVec;
 use tollgate_core::Patience;
@@ -54,8 +54,11 @@ impl<'a> Takes<'a> {
     fn with(mut self, cells: &[Cell<'a>]) -> Self {
         let Some(first) = cells.first().map(|cell| cell.item) else { return self };
         let Some(bucket) = numbers::BucketNumbers::of(&first.limit) else { return self };
-        self.arguments.text(numbers::text(&first.limit));
-        self.arguments.text(numbers::form(bucket));
+        WORDS.with_borrow_mut(|words| {
+            let Words { text, form, .. } = words.of(first, bucket);
+            self.arguments.text(text);
+            self.arguments.text(form);
+        });
         let ttl = numbers::ttl_millis(first);
         let mut packed = Packed::default();
         packed.unsigned([bucket.period, bucket.rate, bucket.burst, ttl, cells.len() as u64]);
@@ -71,6 +74,40 @@ impl<'a> Takes<'a> {
         }
         self.arguments.text(packed.0);
         self
+    }
+}
+
+/// How many limits' words are kept: more than most configurations have.
+const WORDS_MAX: usize = 256;
+
+thread_local! {
+    static WORDS: RefCell<Known> = const { RefCell::new(Known(Vec::new())) };
+}
+
+/// What every call says of a limit, which takes longer to write than to find.
+struct Words {
+    tag: u128,
+    text: String,
+    form: String,
+}
+
+/// The words of limits, those in use foremost.
+struct Known(Vec<Words>);
+
+impl Known {
+    fn of(&mut self, item: &Item, bucket: numbers::BucketNumbers) -> &Words {
+        let at = match self.0.iter().position(|words| words.tag == item.tag) {
+            Some(at) => at,
+            None => {
+                self.0.truncate(WORDS_MAX - 1);
+                let (text, form) = (numbers::text(&item.limit), numbers::form(bucket));
+                self.0.push(Words { tag: item.tag, text, form });
+                self.0.len() - 1
+            }
+        };
+        let before = at / 2;
+        self.0.swap(at, before);
+        &self.0[before]
     }
 }
 
