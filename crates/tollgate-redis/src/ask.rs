@@ -66,9 +66,12 @@ fn send(
         let (reply, outcome) = oneshot::channel();
         pending.push(Pending(outcome));
         let slot = if cluster { request.slots().first().copied() } else { None };
-        Waiting { request, slot: slot.unwrap_or(0), deadline, way: Way::default(), reply }
+        let (slot, way) = (slot.unwrap_or(0), Way::default());
+        Waiting { request, slot, deadline, grouped: false, way, reply }
     });
-    let waiting: SmallVec<[Waiting; 1]> = waiting.collect();
+    let mut waiting: SmallVec<[Waiting; 1]> = waiting.collect();
+    let grouped = waiting.len() > 1;
+    waiting.iter_mut().for_each(|waiting| waiting.grouped = grouped);
     Lane::of_this_thread(base).submit(waiting);
     pending
 }

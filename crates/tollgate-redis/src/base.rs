@@ -129,7 +129,7 @@ impl Base {
         let connecting = within_dialing(async {
             match self.dial(server).await {
                 // Somebody may have closed it just then; twice in a row is no chance.
-                Err(fault) if fault.is_lost() => self.dial(server).await,
+                Err(first) if first.is_lost() => self.dial(server).await.map_err(|_| first),
                 dialed => dialed,
             }
         });

@@ -93,6 +93,8 @@ pub(crate) struct Waiting {
     /// The slot of the cluster that it goes to; 0 where there are none.
     pub(crate) slot: u16,
     pub(crate) deadline: Instant,
+    /// Whether one caller asks it with others, and wants all answers: they are not divided.
+    pub(crate) grouped: bool,
     pub(crate) way: Way,
     pub(crate) reply: oneshot::Sender<Result<Outcome, Fault>>,
 }
@@ -143,6 +145,14 @@ impl Link {
     /// Closes the connections once the calls under way are done.
     pub(crate) fn hang_up(&self) {
         self.lines.iter().for_each(|line| *line.lock() = Line::Hung);
+    }
+
+    /// Closes one connection, unless it is being made anew already.
+    fn let_go(&self, line: usize) {
+        let mut line = self.lines[line].lock();
+        if matches!(*line, Line::Live(_)) {
+            *line = Line::Hung;
+        }
     }
 
     /// Asks for anything, whatever the breaker says: for probes and heartbeats.
@@ -240,10 +250,13 @@ impl Queue {
         self.fill(line, batch, all.div_ceil(parts));
     }
 
-    /// Fills a batch up to this many with what may go by this line.
+    /// Fills a batch up to this many with what may go by this line, and goes on to the end of a group.
     fn fill(&mut self, line: usize, batch: &mut Vec<Waiting>, most: usize) {
-        while batch.len() < most.min(BATCH_MAX) {
-            let next = self.waiting.pop_front_if(|next| line == 0 || next.request.is_free());
+        while batch.len() < BATCH_MAX {
+            let full = batch.len() >= most;
+            let next = self.waiting.pop_front_if(|next| {
+                (next.grouped || !full) && (line == 0 || next.request.is_free())
+            });
             let Some(next) = next else { return };
             batch.push(next);
         }
@@ -276,6 +289,11 @@ impl Caller {
         }
         let (began, generation) = (Instant::now(), self.link.server.breaker.generation());
         let asked = self.ask_in_time(began).await;
+        if asked.as_ref().is_err_and(|failed| failed.fault.kind == ErrorKind::Timeout) {
+            // It may carry nothing any more. Others that work would keep the breaker closed, and
+            // whoever goes by this one would wait in vain for as long as the system believes in it.
+            self.link.let_go(self.line);
+        }
         if self.followed() {
             // It sets out before those that are answered now come with their next requests: the
             // server need not wait for them.

@@ -317,6 +317,25 @@ fn behind_a_link(server: &Redis) -> (FaultyLink, Arc<RedisStore>) {
 }
 
 #[test]
+fn a_connection_that_went_silent_is_given_up_though_others_work() {
+    let server = redis().unwrap();
+    let limit = daily("p", 1_000_000);
+    let (link, store) = behind_a_link(&server);
+    let runtime = runtime();
+    assert!(runtime.block_on(passes(&store, &limit, "ann")));
+    link.set(Fault::BlackHole);
+    runtime.block_on(complaint(&store, &limit, "ann"));
+    // A connection that lost something stays silent for good; what is opened from now on works.
+    link.set(Fault::None);
+    for _ in 0..5 {
+        // Answers to others keep the breaker closed.
+        let others = || time_until_answered(&store, &limit);
+        thread::scope(|scope| scope.spawn(others).join().unwrap());
+        assert!(runtime.block_on(passes(&store, &limit, "ann")));
+    }
+}
+
+#[test]
 fn a_bad_link_is_noticed_and_a_mended_one_within_a_second() {
     let server = redis().unwrap();
     let limit = daily("p", 100_000);
