@@ -251,3 +251,43 @@ fn read(path: &Path) -> Result<Vec<u8>, RedisStartError> {
 fn not_in(path: &Path, expected: &'static str) -> RedisStartError {
     RedisStartError::TlsContent { path: path.to_owned(), expected }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+
+    /// What is said of a server that answers this and hangs up.
+    fn complaint(answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 1_024]).unwrap();
+            client.write_all(answer).unwrap();
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let asked = runtime.block_on(async {
+            let stream = TcpStream::connect(addr).await.unwrap();
+            Connection::over(stream).await?.ask(&redis::cmd("PING")).await
+        });
+        server.join().unwrap();
+        asked.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_is_a_lost_connection_and_nonsense_is_told_as_such() {
+        for cut in [&b""[..], b"$", b"$5\r", b"$5\r\nab", b"*2\r\n:1\r\n", b":12", b"+O"] {
+            assert_eq!(complaint(cut), "connection lost", "{cut:?}");
+        }
+        assert_eq!(
+            complaint(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            "an answer that Redis does not give"
+        );
+    }
+}

@@ -98,7 +98,17 @@ impl Fault {
         match source.and_then(|source| source.downcast_ref::<io::Error>()) {
             Some(error) => Self::io(error),
             None if error.is_io_error() => Self::new(ErrorKind::Connection, "connection lost"),
-            None => Self::new(ErrorKind::Other, error.to_string()),
+            None => Self::unread(&error.to_string()),
+        }
+    }
+
+    /// What the client library could not make sense of. An answer that ends in its middle is one
+    /// to it as well; its words are of no use to who runs a server.
+    fn unread(error: &str) -> Self {
+        match (error.contains("end of input"), error.contains("Parse error")) {
+            (true, _) => Self::new(ErrorKind::Connection, "connection lost"),
+            (_, true) => Self::new(ErrorKind::Other, "an answer that Redis does not give"),
+            _ => Self::new(ErrorKind::Other, plain(error)),
         }
     }
 
@@ -187,6 +197,15 @@ impl From<Fault> for StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_ends_in_its_middle_is_a_lost_connection() {
+        let check = |error: &str, expected: &str| assert_eq!(&*Fault::unread(error).text, expected);
+        let cut = "Incompatible type - Parse error at 2\nUnexpected end of input\nExpected digit\n";
+        check(cut, "connection lost");
+        let garbled = "Incompatible type - Parse error at 0\nUnexpected `7`\n";
+        check(garbled, "an answer that Redis does not give");
+    }
 
     #[test]
     fn a_user_is_spared_the_place_in_the_script() {
